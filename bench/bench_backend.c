@@ -1,9 +1,10 @@
-/* Cost of training on any backend, through its table (compute/backend/backend.h): tokens per
- * second of whole steps, the share of the peak that one names, and what a round takes. The anchor
- * is the CPU backend of the same run, unless --alone. bench_backend [--json] [--backend NAME|PATH]
- * [--seconds S] [--precision P] [--tflops PEAK] [--only TEXT] [--large] [--alone] --tflops: what
- * the device can do at most in this precision, for the share (H200: 989); --large adds 124M and
- * 1.5B. */
+/* Cost of training on any backend, through its table (compute/backend/backend.h): tokens per second
+ * of whole steps, their share of the peak given by --tflops, and the time of a round. The anchor is
+ * the CPU backend of the same run, unless --alone.
+ * bench_backend [--json] [--backend NAME|PATH] [--seconds S] [--precision P] [--tflops PEAK]
+ * [--only TEXT] [--large] [--alone]
+ * --tflops: the peak of the device in this precision, for the share (H200: 989); --large adds 124M
+ * and 1.5B. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +63,11 @@ typedef struct settings {
 /* Of one backend at one shape; negative: it did not run. */
 typedef struct figures {
     double create_s;
-    double first_step_s; /* with the search for algorithms */
+    double first_step_s; /* includes the search for algorithms */
     double tokens_per_s;
-    double encode_ms; /* from asking to having it, with the vector's way to the host */
-    double stolen_ms; /* of that from steps that go on meanwhile */
+    /* from the request until it is here, with the vector's transfer to the host */
+    double encode_ms;
+    double stolen_ms; /* of that: lost by steps that run meanwhile */
     double apply_ms;
 } figures;
 
@@ -131,7 +133,7 @@ static dp_status time_round(const dp_backend *b, dp_engine *e, figures *out)
     return DP_OK;
 }
 
-/* How much longer the steps take that go on while an update is encoded. */
+/* Time that an encoding adds to the steps that run beside it. */
 static dp_status time_stolen(const dp_backend *b, dp_engine *e, const dp_gpt_batch *batch,
                              figures *out)
 {
@@ -321,7 +323,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_backend: %s\n", choice.line.text);
     }
     if (strcmp(s.backend, "cpu") != 0 && choice.backend == dp_backend_cpu()) {
-        return 69; /* Not the backend that was asked for. */
+        return 69; /* Another backend than the requested one answered. */
     }
     bool good = true;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {

@@ -2,8 +2,8 @@
 """The anchor of bench_backend on a GPU: the same training steps in PyTorch, compiled, in bf16 autocast with its own attention and fused
 AdamW, as nanoGPT has them.
 
-bench_backend_torch.py [--seconds S] [--only TEXT]: one JSON object per shape, tokens per second by the median step. Exit status 77 where
-PyTorch or a GPU is missing.
+bench_backend_torch.py [--seconds S] [--only TEXT]: one JSON object per shape, tokens per second by the median step. Exit status 77 if PyTorch or a
+GPU is missing.
 """
 import argparse
 import json
@@ -76,7 +76,7 @@ def measure(shape, seconds):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return loss.item()  # as ours, which tells the loss of each step
+        return loss.item()  # like our engine, which reports the loss of each step
 
     begin = time.monotonic()
     step()

@@ -13,7 +13,7 @@
 
 enum { BULK_MESSAGE_BYTES = 1024 * 1024, OUT_BYTES_MAX = 2 * BULK_MESSAGE_BYTES };
 
-/* A founder that listens and a node that it invited. */
+/* A founder that listens, and a node that joins by its invite. */
 struct world {
     dp_run_id run;
     dp_sign_key root;
@@ -31,7 +31,7 @@ struct world {
 static struct world world;
 static uint8_t payload[BULK_MESSAGE_BYTES];
 
-/* CPU time, so that others on the machine count little. */
+/* CPU time, so that other processes have little influence. */
 static dp_channel_config config_of(bool initiator, const dp_identity *identity, dp_view credential)
 {
     dp_channel_config config = {
@@ -82,7 +82,7 @@ static void make_world(void)
     dp_buf_init(&world.to_initiator, OUT_BYTES_MAX);
 }
 
-/* Give a channel everything that lies in from; returns the last event's type. */
+/* Passes all bytes of from to the channel; returns the type of the last event. */
 static dp_channel_event_type deliver(dp_channel *channel, dp_buf *from, dp_buf *answer)
 {
     dp_channel_event event = {.type = DP_CHANNEL_NOTHING};
@@ -148,7 +148,7 @@ static double refusals_per_s(double seconds)
     return count / took;
 }
 
-/* Bytes per second of plaintext through sealing and through opening with this suite. */
+/* Plaintext bytes per second that this suite seals, and that it opens. */
 static void bulk_rates(double seconds, const dp_suite *suite, double *seal, double *open)
 {
     dp_channel initiator;

@@ -1,7 +1,7 @@
 /* Cost and gain of each codec on one core: GB/s of floats encoded, checked and decoded, each also
  * as a share of memcpy's in the same run; seconds for 124M parameters to encode and to decode and
- * apply the blobs of eight peers; bytes per parameter beside the entropy bound of what the codec
- * says; and the error |a - d| / |a|. Process CPU time, best of five.
+ * apply the blobs of eight peers; bytes per parameter beside the entropy bound of the encoded
+ * values; and the error |a - d| / |a|. Process CPU time, best of five.
  * bench_codec [--json] [--elements N] [--only CODEC]   16777216 if not given */
 #include <math.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 enum { REPEATS = 5, PEERS = 8, SYMBOLS = 256 };
 #define PARAMETERS 124439808.0 /* GPT-2 */
 
-/* The standard options of each, then what is not standard. */
+/* The default options of each, then others. */
 static const dp_codec others[] = {{.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 2},
                                   {.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 2},
                                   {.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 1},
@@ -46,7 +46,8 @@ typedef struct bench {
     bool json;
 } bench;
 
-/* A bell of values (twelve uniforms; Irwin 1927), as an update looks. */
+/* Values of nearly normal distribution (sum of twelve uniform ones; Irwin 1927), like an
+ * update's. */
 static void fill(float *a, size_t n)
 {
     dp_rng rng;
@@ -69,7 +70,7 @@ static double best(double time, double seconds)
 
 /* ---- Entropy bounds, in bytes per parameter. */
 
-/* log2 of the ways to choose k of a run, the bits of the values, and the centroids. */
+/* log2 of the number of choices of k places in a run, the bits of the values, and the centroids. */
 static double bound_of_kept(const dp_codec *codec)
 {
     const size_t k = DP_CODEC_RUN / codec->keep;
@@ -80,7 +81,7 @@ static double bound_of_kept(const dp_codec *codec)
     return (bits + codec->bits * ((double)k + 16)) / 8 / DP_CODEC_RUN;
 }
 
-/* Entropy of the codes of a blob of whole blocks, one byte each or two in one, and the scales. */
+/* Entropy of the codes of a blob of whole blocks, one or two codes per byte, and the scales. */
 static double bound_of_blocks(const dp_codec *codec, dp_view blob)
 {
     const bool halves = codec->kind != DP_CODEC_INT8;
@@ -131,8 +132,8 @@ static double time_encode(const bench *b, const dp_codec_ops *ops, const dp_code
     return time;
 }
 
-/* Eight peers sent the same blob: they cost the same as eight different ones that are in no
- * cache. */
+/* Eight peers sent the same blob. It takes as long as eight different ones, since a blob exceeds
+ * the caches. */
 static double time_apply(const bench *b, dp_view blob)
 {
     dp_view blobs[PEERS];

@@ -1,6 +1,6 @@
 /* Damage that hostile trainers do to a model; cost and gain of each defence: several trainers in
- * one process exchange updates as in bench_quality, some of them send something else, and a rule
- * leaves updates out. Losses, not times.
+ * one process exchange updates as in bench_quality, some of them send false updates, and a rule
+ * leaves updates out. Measures losses, not times.
  *
  * bench_defence [--short | --long] [--json] [--only WORD,WORD] [--jobs N] [--seeds N] [--steps N]
  *               [--text FILE] [--reference round|before|work] [--share X] [--acquit X] [--errors X]
@@ -11,9 +11,9 @@
  *             distributions of what voters measure, and CODEC-WORKERS/RULE/ATTACK, as in
  *             sparse-16/judge/drift, for runs
  *   the last row of options: the limits of the proposed rule (defence_plan.h)
- * The rules are those of defence_plan.h, the attacks too. Runs without attackers have all workers
- * honest; "oracle/alone" leaves out exactly what hostile ones send. All runs of a group begin with
- * the model of one honest run of 1,200 steps, surveys with new weights. */
+ * The rules are those of defence_plan.h, the attacks too. In runs without attackers all workers are
+ * honest; "oracle/alone" leaves out exactly the updates of the hostile ones. All runs of a group
+ * begin with the model of one honest run of 1,200 steps, surveys with new weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ typedef struct settings {
     const char *only;
     uint32_t seeds;
     uint32_t jobs;
-    uint32_t steps; /* 0: of each group its own */
+    uint32_t steps; /* 0: each group has its own */
     uint32_t times;
     bool json;
 } settings;
@@ -55,11 +55,11 @@ typedef struct settings {
 /* Runs that are compared with each other. */
 typedef struct group {
     const char *name;
-    const char *mode; /* of base/run/run_mode.h; NULL: the standard one */
+    const char *mode; /* of base/run/run_mode.h; NULL: the default */
     uint32_t workers;
     uint32_t hostile;
     uint32_t steps;
-    size_t start; /* index of the group whose start it shares */
+    size_t start; /* index of the group with the same initial model */
 } group;
 
 static const group groups[] = {
@@ -74,7 +74,7 @@ typedef struct data {
     bool unlike;
     bool slow_late;
     bool stale;
-    bool more; /* surveys and sparse-16: with --long or --only alone */
+    bool more; /* surveys and sparse-16: only with --long or --only */
 } data;
 
 static const data datas[] = {
@@ -205,8 +205,8 @@ static void plan_surveys(work *w)
     w->n_surveys = w->n;
 }
 
-/* Sparse updates have no trimmed mean. Some rules are parts of others, and are asked only where
- * that tells something. */
+/* Sparse updates have no trimmed mean. Rules that are parts of other rules run only in cases where
+ * their result is informative. */
 static bool is_planned(const settings *s, const group *g, const data *d, defence_rule rule,
                        defence_attack attack)
 {
@@ -216,7 +216,7 @@ static bool is_planned(const settings *s, const group *g, const data *d, defence
         return false;
     }
     switch (rule) {
-    case DEFENCE_SHIPPED: /* In the product all members read one text. */
+    case DEFENCE_SHIPPED: /* In the product all members train on one text. */
         return d->split == datas[0].split;
     case DEFENCE_CLIP:
     case DEFENCE_COSINE:
@@ -256,8 +256,7 @@ static void plan_group(work *w, const group *g)
     }
 }
 
-/* Four honest workers, from new weights on: attacks on a model that has learnt nothing yet say
- * little. */
+/* Four honest workers train from new weights: attacks on an untrained model say little. */
 static void make_start(void *context, size_t i)
 {
     work *const w = context;
@@ -281,7 +280,7 @@ static void make_start(void *context, size_t i)
     if (result.status == DP_OK) {
         memcpy(out->bytes, end.data, end.size);
         memset(out->bytes + 16, 0,
-               8); /* The round (compute/model/state.h): it is round 0 of the coming runs. */
+               8); /* The round (compute/model/state.h): the coming runs begin with round 0. */
         out->size = end.size;
     }
     dp_buf_close(&end);

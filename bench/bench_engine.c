@@ -1,12 +1,14 @@
 /* Tokens per second and core of training steps of the CPU engine, by process CPU time, as a share
- * of what the core can do at most (peak.h, taken in the same run), and the time of AdamW.
+ * of the core's peak (peak.h, measured in the same run), and the time of the optimizer.
  * bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] [--only TEXT]
- * [--large] [--micro N] [--packs kept|shared]
- * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only the shapes whose
- * name has TEXT; --large adds those that take minutes; --micro gives an optimizer step so many
- * micro-batches of the shape's rows. With --threads N > 1 steps on one thread and on N alternate,
- * and the ratio of their wall times is printed too,
- * beside that of loops that touch no memory: what the processors give at most in that minute.
+ * [--large] [--micro N] [--packs kept|shared] [--optimizer adamw|muon|both]
+ * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only selects the
+ * shapes whose name contains TEXT; --large adds those that take minutes; --micro N: an optimizer
+ * step has N micro-batches of the shape's rows. With --threads N > 1 steps on one thread and on N
+ * alternate, and the ratio of their wall times is printed too, beside that of loops that touch no
+ * memory, which is the most that the processors can give in that minute. --optimizer both
+ * alternates steps with AdamW and steps with Muon, and prints the ratio of their median CPU times,
+ * of the best ones, which other work disturbs least, and of the best wall times.
  * bench_engine_torch.py runs it beside PyTorch. */
 #include <pthread.h>
 #include <stdio.h>
@@ -46,6 +48,21 @@ static const struct shape {
       .arch = DP_ARCH_LLAMA,
       .kv_heads = 4,
       .hidden = 704}},
+    {"gpt2 L6 C384 T256 B8 V4096",
+     8,
+     true,
+     {.layers = 6, .width = 384, .heads = 6, .context = 256, .vocab = 4096}},
+    {"llama L6 C384 T256 B8 V4096",
+     8,
+     true,
+     {.layers = 6,
+      .width = 384,
+      .heads = 6,
+      .context = 256,
+      .vocab = 4096,
+      .arch = DP_ARCH_LLAMA,
+      .kv_heads = 2,
+      .hidden = 1024}},
     {"gpt2-124m T64 B4",
      4,
      true,
@@ -64,21 +81,23 @@ static const struct shape {
 };
 
 enum { PEAK_THREADS_MAX = 63, STEPS_MAX = 4096, MICRO_MAX = 1024, PRECISIONS_SHOWN = DP_BF16 + 1 };
+enum { OPTIMIZERS = 2, THREADINGS = 2, BENCHES = OPTIMIZERS * THREADINGS };
 
 struct settings {
     double seconds;
     size_t threads;
-    dp_precision precision;              /* asked for; DP_PRECISIONS: none */
-    const char *ops_name;                /* asked for, or NULL */
+    dp_precision precision;              /* requested; DP_PRECISIONS: none */
+    const char *ops_name;                /* requested, or NULL */
     const dp_ops *ops[PRECISIONS_SHOWN]; /* NULL beyond the last */
     const char *only;
     size_t micro; /* batches of a step */
     dp_gpt_packs packs;
+    dp_optim_kind optimizers[OPTIMIZERS]; /* 0 beyond the last */
     bool json;
     bool large;
 };
 
-/* One engine and what its steps took, in seconds. */
+/* One engine and the times of its steps, in seconds. */
 struct bench {
     dp_model model;
     dp_pool *pool;
@@ -90,9 +109,14 @@ struct bench {
     size_t steps;
     double total; /* CPU time of all threads */
     double cpu[STEPS_MAX];
-    double adamw[STEPS_MAX];
+    double update[STEPS_MAX]; /* the optimizer's part of it */
     double wall[STEPS_MAX];
 };
+
+static const char *optimizer_name(dp_optim_kind kind)
+{
+    return kind == DP_OPTIM_MUON ? "muon" : "adamw";
+}
 
 /* One of several threads that measure the peak. */
 static void *peak_thread(void *ops)
@@ -120,9 +144,9 @@ static double peak_wall_of(const dp_ops *ops, size_t threads)
     return bench_seconds(CLOCK_MONOTONIC) - start;
 }
 
-/* How much more such loops, which touch no memory, do on so many threads than on one: what these
- * processors can give at most now; two that share a core, or that others use, give less than two.
- * The best of a few tries in turn. */
+/* Speed of such loops, which touch no memory, on so many threads, as a multiple of the speed on
+ * one: the most that these processors can give now. Two threads give less than two if they share a
+ * core or if other processes run. The best of a few alternating tries. */
 static double peak_speedup(const dp_ops *ops, size_t threads)
 {
     double best[2] = {1e9, 1e9};
@@ -136,8 +160,10 @@ static double peak_speedup(const dp_ops *ops, size_t threads)
 }
 
 static dp_status open_bench(struct bench *b, const struct shape *shape, const dp_ops *ops,
-                            const struct settings *settings, size_t threads)
+                            const struct settings *settings, size_t index)
 {
+    const size_t threads = index / OPTIMIZERS == 0 ? 1 : settings->threads;
+    const dp_optim_kind optimizer = settings->optimizers[index % OPTIMIZERS];
     DP_TRY(dp_model_open(&b->model, &shape->config, NULL));
     DP_TRY(dp_pool_open(&b->pool, threads));
     const dp_gpt_options options = {.rows_max = shape->rows,
@@ -146,7 +172,8 @@ static dp_status open_bench(struct bench *b, const struct shape *shape, const dp
                                     .packs = settings->packs,
                                     .ops = ops};
     DP_TRY(dp_gpt_open(&b->gpt, &b->model, &options));
-    DP_TRY(dp_optim_init(&b->optim, &(dp_optim_setup){.model = &b->model}));
+    const dp_optim_setup optim = {.model = &b->model, .kind = optimizer, .threads = threads};
+    DP_TRY(dp_optim_init(&b->optim, &optim));
     dp_model_init(&b->model, 1, dp_gpt_params_to_write(b->gpt));
     b->micro = settings->micro;
     b->tokens = b->micro * shape->rows * shape->config.context;
@@ -175,8 +202,13 @@ static void close_bench(struct bench *b)
 /* One step, counted if it is not the first: page faults and cold caches. */
 static dp_status step(struct bench *b, const struct shape *shape, bool counts)
 {
-    const dp_optim_options options = {
-        .lr = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .decay = 0.1F, .clip = 1.0F};
+    const dp_optim_options options = {.lr = 1e-3F,
+                                      .beta1 = 0.9F,
+                                      .beta2 = 0.95F,
+                                      .eps = 1e-8F,
+                                      .decay = 0.1F,
+                                      .clip = 1.0F,
+                                      .momentum = 0.95F};
     double loss = 0.0;
     const double wall = bench_seconds(CLOCK_MONOTONIC);
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -192,84 +224,119 @@ static dp_status step(struct bench *b, const struct shape *shape, bool counts)
     const double end = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (counts && b->steps < STEPS_MAX) {
         b->cpu[b->steps] = end - start;
-        b->adamw[b->steps] = end - stepped;
+        b->update[b->steps] = end - stepped;
         b->wall[b->steps++] = bench_seconds(CLOCK_MONOTONIC) - wall;
         b->total += end - start;
     }
     return DP_OK;
 }
 
-/* Returns the median wall time of a step. */
-static double print(struct bench *b, const struct shape *shape, const dp_ops *ops, double peak,
-                    bool json)
+/* Sorts the times. */
+static void print(struct bench *b, const struct shape *shape, const dp_ops *ops, double peak,
+                  bool json)
 {
     const double tokens = (double)b->tokens;
     const double rate = tokens / bench_median(b->cpu, b->steps);
     const double best = tokens / b->cpu[0];
     const double flops = dp_model_flops(&b->model, shape->config.context) * rate;
-    const double adamw = 1e3 * bench_median(b->adamw, b->steps);
+    const double update = 1e3 * bench_median(b->update, b->steps);
     const double wall = bench_median(b->wall, b->steps);
     const size_t threads = dp_pool_threads(b->pool);
+    const char *const optimizer = optimizer_name(b->optim.setup.kind);
     if (json) {
         printf("{\"shape\":\"%s\",\"precision\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,"
                "\"tokens_per_second_core\":%.1f,\"tokens_per_second_core_best\":%.1f,"
                "\"tokens_per_second_wall\":%.1f,\"gflops_core\":%.1f,\"gflops_peak\":%.1f,"
-               "\"share\":%.3f,\"adamw_ms\":%.3f}\n",
+               "\"share\":%.3f,\"optimizer\":\"%s\",\"optimizer_ms\":%.3f}\n",
                shape->name, dp_precision_name(ops->precision), ops->name, threads, rate, best,
-               tokens / wall, 1e-9 * flops, 1e-9 * peak, flops / peak, adamw);
+               tokens / wall, 1e-9 * flops, 1e-9 * peak, flops / peak, optimizer, update);
     } else {
         printf("%-29s %s %-10s %zu thread(s) %8.0f tokens/s/core (best %8.0f), %5.1f GFLOP/s/core: "
-               "%2.0f %% of %.0f; %8.0f tokens/s wall; AdamW %.2f ms\n",
+               "%2.0f %% of %.0f; %8.0f tokens/s wall; %s %.2f ms\n",
                shape->name, dp_precision_name(ops->precision), ops->name, threads, rate, best,
-               1e-9 * flops, 100.0 * flops / peak, 1e-9 * peak, tokens / wall, adamw);
+               1e-9 * flops, 100.0 * flops / peak, 1e-9 * peak, tokens / wall, optimizer, update);
     }
     fflush(stdout);
-    return wall;
 }
 
-static dp_status measure(struct bench *benches[2], const struct shape *shape, const dp_ops *ops,
-                         const struct settings *settings)
+/* Steps on one thread and on many, times sorted. */
+static void print_speedup(const struct bench *one, const struct bench *many,
+                          const struct shape *shape, const dp_ops *ops, bool json)
 {
-    const size_t count = benches[1] == NULL ? 1 : 2;
+    const size_t threads = dp_pool_threads(many->pool);
+    const double ratio = one->wall[one->steps / 2] / many->wall[many->steps / 2];
+    const double most = peak_speedup(ops, threads);
+    printf(json ? "{\"shape\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,\"speedup\":%.3f,"
+                  "\"speedup_peak\":%.3f,\"share\":%.3f}\n"
+                : "%-29s %s %zu threads are %.2f times as fast as one; loops without "
+                  "memory %.2f times: %.2f of it\n",
+           shape->name, ops->name, threads, ratio, most, ratio / most);
+}
+
+/* Steps of two optimizers on as many threads, times sorted. */
+static void print_ratio(const struct bench *adamw, const struct bench *muon,
+                        const struct shape *shape, const dp_ops *ops, bool json)
+{
+    const double a[] = {1e3 * adamw->cpu[adamw->steps / 2], 1e3 * adamw->cpu[0],
+                        1e3 * adamw->wall[0]};
+    const double m[] = {1e3 * muon->cpu[muon->steps / 2], 1e3 * muon->cpu[0], 1e3 * muon->wall[0]};
+    printf(json ? "{\"shape\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,\"adamw_step_ms\":%.3f,"
+                  "\"muon_step_ms\":%.3f,\"ratio\":%.3f,\"ratio_best\":%.3f,\"ratio_wall_best\":"
+                  "%.3f}\n"
+                : "%-29s %s %zu thread(s): a step with adamw takes %.1f ms of CPU time, with muon "
+                  "%.1f ms, ratio %.3f; of the best %.3f, by wall %.3f\n",
+           shape->name, ops->name, dp_pool_threads(adamw->pool), a[0], m[0], m[0] / a[0],
+           m[1] / a[1], m[2] / a[2]);
+}
+
+static dp_status measure(struct bench *const benches[BENCHES], const struct shape *shape,
+                         const dp_ops *ops, const struct settings *settings)
+{
     const double peak = peak_of(ops);
     bool warm = false;
     while (benches[0]->total < settings->seconds && benches[0]->steps < STEPS_MAX) {
-        for (size_t i = 0; i < count; i++) {
-            DP_TRY(step(benches[i], shape, warm));
+        for (size_t i = 0; i < BENCHES; i++) {
+            DP_TRY(benches[i] == NULL ? DP_OK : step(benches[i], shape, warm));
         }
         warm = true;
     }
     const double again = peak_of(ops);
-    const double best = again > peak ? again : peak;
-    const double wall = print(benches[0], shape, ops, best, settings->json);
-    if (count == 2) {
-        const double ratio = wall / print(benches[1], shape, ops, best, settings->json);
-        const double most = peak_speedup(ops, settings->threads);
-        printf(settings->json ? "{\"shape\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,\"speedup\":%.3f,"
-                                "\"speedup_peak\":%.3f,\"share\":%.3f}\n"
-                              : "%-29s %s %zu threads are %.2f times as fast as one; loops without "
-                                "memory %.2f times: %.2f of it\n",
-               shape->name, ops->name, settings->threads, ratio, most, ratio / most);
+    for (size_t i = 0; i < BENCHES; i++) {
+        if (benches[i] != NULL) {
+            print(benches[i], shape, ops, again > peak ? again : peak, settings->json);
+        }
+    }
+    if (benches[OPTIMIZERS] != NULL) {
+        print_speedup(benches[0], benches[OPTIMIZERS], shape, ops, settings->json);
+    }
+    for (size_t i = 0; i < BENCHES; i += OPTIMIZERS) {
+        if (benches[i] != NULL && benches[i + 1] != NULL) {
+            print_ratio(benches[i], benches[i + 1], shape, ops, settings->json);
+        }
     }
     return DP_OK;
 }
 
+/* benches [threading][optimizer], NULL where that was not asked for. */
 static dp_status run(const struct shape *shape, const dp_ops *ops, const struct settings *settings)
 {
-    struct bench *benches[2] = {NULL};
-    const size_t count = settings->threads > 1 ? 2 : 1;
+    struct bench *benches[BENCHES] = {NULL};
     dp_status status = DP_OK;
-    for (size_t i = 0; i < count && status == DP_OK; i++) {
+    for (size_t i = 0; i < BENCHES && status == DP_OK; i++) {
+        if (settings->optimizers[i % OPTIMIZERS] == 0 ||
+            (i / OPTIMIZERS > 0 && settings->threads == 1)) {
+            continue;
+        }
         benches[i] = dp_alloc(1, sizeof *benches[i]);
-        status = benches[i] == NULL
-                     ? DP_NOMEM
-                     : open_bench(benches[i], shape, ops, settings, i == 0 ? 1 : settings->threads);
+        status = benches[i] == NULL ? DP_NOMEM : open_bench(benches[i], shape, ops, settings, i);
     }
     if (status == DP_OK) {
         status = measure(benches, shape, ops, settings);
     }
-    for (size_t i = 0; i < count && benches[i] != NULL; i++) {
-        close_bench(benches[i]);
+    for (size_t i = 0; i < BENCHES; i++) {
+        if (benches[i] != NULL) {
+            close_bench(benches[i]);
+        }
     }
     return status;
 }
@@ -289,8 +356,8 @@ static const dp_ops *ops_named(const char *name, dp_precision wanted)
     return NULL;
 }
 
-/* Another table than was asked for would be measured under its own name, and read as the one that
- * was. */
+/* Otherwise another table would be measured, and its figures taken for those of the requested
+ * one. */
 static bool choose_ops(struct settings *settings)
 {
     const dp_precision precision = settings->precision;
@@ -317,6 +384,15 @@ static bool choose_ops(struct settings *settings)
     return false;
 }
 
+static bool take_optimizer(struct settings *settings, const char *value)
+{
+    const bool both = strcmp(value, "both") == 0;
+    const bool muon = strcmp(value, "muon") == 0;
+    settings->optimizers[0] = muon ? DP_OPTIM_MUON : DP_OPTIM_ADAMW;
+    settings->optimizers[1] = both ? DP_OPTIM_MUON : 0;
+    return both || muon || strcmp(value, "adamw") == 0;
+}
+
 /* False when the option or its value makes no sense. */
 static bool take(struct settings *settings, const char *name, const char *value)
 {
@@ -334,6 +410,8 @@ static bool take(struct settings *settings, const char *name, const char *value)
         settings->only = value;
     } else if (strcmp(name, "--ops") == 0) {
         settings->ops_name = value;
+    } else if (strcmp(name, "--optimizer") == 0) {
+        return take_optimizer(settings, value);
     } else if (strcmp(name, "--precision") != 0 || !dp_precision_of(value, &settings->precision)) {
         return false;
     }
@@ -362,12 +440,14 @@ int main(int argc, char **argv)
                                 .threads = 1,
                                 .micro = 1,
                                 .precision = DP_PRECISIONS,
+                                .optimizers = {DP_OPTIM_ADAMW},
                                 .ops = {dp_ops_best_in(DP_FP32), dp_ops_best_in(DP_BF16)},
                                 .only = ""};
     if (!parse(argc, argv, &settings)) {
         puts(
             "usage: bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] "
-            "[--only TEXT] [--large] [--micro N] [--packs kept|shared]");
+            "[--only TEXT] [--large] [--micro N] [--packs kept|shared] [--optimizer "
+            "adamw|muon|both]");
         return 64;
     }
     if (!choose_ops(&settings)) {

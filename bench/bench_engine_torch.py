@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """The anchor of bench_engine: the same training steps in PyTorch on one thread, by process CPU time.
 
-bench_engine_torch.py [--seconds S] [--engine PATH] [--large] [--llmc FOLDER]: with --engine it runs bench_engine in turn with
-PyTorch, shape by shape and precision by precision, and prints the ratios. One JSON object per shape and precision; times are
+bench_engine_torch.py [--seconds S] [--engine PATH] [--large] [--llmc FOLDER]: with --engine it runs bench_engine and PyTorch alternately for each
+shape and precision, and prints the ratios. One JSON object per shape and precision; times are
 medians over steps. bf16 is torch.autocast. --large adds those that take minutes. --llmc names a checkout of llm.c with train_gpt2
-built and its starter files beside it: with --large its steps of GPT-2 124M, 4 x 64 tokens, fp32, on one thread, by the wall time
-that it tells. Exit status 77 when PyTorch cannot be imported (Debian: python3-torch).
-PyTorch's fp32 products are those of the BLAS it finds: without libopenblas0-pthread Debian's is a plain loop, a twentieth as
-fast, and the script says so.
+built and its starter files beside it: with --large its steps of GPT-2 124M, 4 x 64 tokens, fp32, on one thread, by the wall time that it prints.
+Exit status 77 when PyTorch cannot be imported (Debian: python3-torch).
+PyTorch computes fp32 products with the installed BLAS: without libopenblas0-pthread Debian's is a plain loop, a twentieth as fast, and the script
+reports it.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import time
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 with open("/proc/cpuinfo", encoding="ascii", errors="replace") as cpuinfo:
     if "avx512bw" in cpuinfo.read():
-        # OpenBLAS 0.3.21 takes processors younger than itself for ones without AVX-512, at half the speed.
+        # OpenBLAS 0.3.21 does not detect AVX-512 on processors newer than itself, which halves its speed.
         os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
 try:
     import torch
@@ -118,7 +118,7 @@ class Model(nn.Module):
 
 
 def blas():
-    """The file that PyTorch's fp32 products come from."""
+    """The library with which PyTorch computes fp32 products."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         names = {os.path.realpath(line.split()[-1]) for line in maps if "blas" in line}
     return next((name for name in sorted(names) if "openblas" in os.path.basename(name)), ",".join(sorted(names)))
@@ -162,7 +162,7 @@ def engine_result(path, name, precision, seconds):
 
 
 def llmc_result(folder, steps=6):
-    """Tokens per second of llm.c's CPU program, which tells the wall time of each step; median. It is stopped after a few."""
+    """Tokens per second of llm.c's CPU program, which prints the wall time of each step; median. It is stopped after a few steps."""
     run = subprocess.Popen(["./train_gpt2"], cwd=folder, stdout=subprocess.PIPE, text=True)
     times = []
     try:
@@ -201,7 +201,7 @@ def main():
                       "torch_tokens_per_second_core": round(rate, 1),
                       "torch_tokens_per_second_core_best": round(best, 1), "torch_adamw_ms": round(update, 3)}
             if ours:
-                for key in ("ops", "tokens_per_second_core", "gflops_core", "gflops_peak", "share", "adamw_ms"):
+                for key in ("ops", "tokens_per_second_core", "gflops_core", "gflops_peak", "share", "optimizer_ms"):
                     result[key] = ours[key]
                 result["ratio"] = round(ours["tokens_per_second_core"] / rate, 3)
             if args.llmc and name == "gpt2-124m T64 B4" and precision == "fp32":

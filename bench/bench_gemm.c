@@ -1,10 +1,10 @@
-/* Matrix products alone: GFLOP/s and share of the peak of one core, beside oneDNN where its library
- * is installed. bench_gemm [--json] [--seconds S]. Process CPU time; shapes of GPT-2 small and of
- * the demo. Ours is timed with b packed (a step packs each weight once and multiplies every slice
- * of tokens with it) and, in "with pack", with b packed for every product; slices of 144 rows as
- * the engine cuts them. oneDNN gets plain row-major matrices, or with bf16 a matmul primitive: once
- * of numbers that are rounded already, and once of a in fp32, which is what an engine has and ours
- * begins from, rounded by its own reorder. */
+/* Matrix products alone: GFLOP/s and share of the peak of one core, beside oneDNN if its library is
+ * installed. bench_gemm [--json] [--seconds S]. Process CPU time; shapes of GPT-2 small and of the
+ * demo. Ours is timed with b packed (a step packs each weight once and multiplies every slice of
+ * tokens with it) and, in "with pack", with b packed for every product; slices of 144 rows as the
+ * engine cuts them. oneDNN gets plain row-major matrices, or with bf16 a matmul primitive: once
+ * with inputs that are rounded beforehand, and once with a in fp32, as an engine has it and as our
+ * product takes it, rounded by oneDNN's reorder. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static const struct shape {
 };
 enum { SLICE = 144 };
 
-/* ---- oneDNN 2.x by its C interface, opened when it is there. Its structures are only handed
- * through. */
+/* ---- oneDNN 2.x by its C interface, opened if it is installed. Its structures are only passed
+ * on. */
 
 typedef long dim; /* dnnl_dim_t */
 enum {
@@ -40,7 +40,7 @@ enum {
     DNNL_ARG_WEIGHTS = 33,
     DNNL_ARG_DST = 17
 };
-enum { DNNL_DESC_BYTES = 8192 }; /* of a memory or operation descriptor: they have some hundred */
+enum { DNNL_DESC_BYTES = 8192 }; /* of a memory or operation descriptor: they have a few hundred */
 
 struct dnnl_arg {
     int arg;
@@ -149,7 +149,7 @@ static void theirs_of_fp32(struct product *p)
     theirs_bf16(p);
 }
 
-/* False where this oneDNN or processor has no such product. */
+/* False if this oneDNN or processor has no such product. */
 static bool open_theirs_bf16(struct product *p)
 {
     static _Alignas(64) char descs[5][DNNL_DESC_BYTES];
@@ -179,7 +179,7 @@ static bool open_theirs_bf16(struct product *p)
 typedef void (*way)(struct product *);
 enum { OURS, WITH_PACK, THEIRS, THEIRS_OF_FP32, WAYS, ROUNDS = 5 };
 
-/* Medians of ROUNDS, the ways in turn. NULL ways give 0. */
+/* Medians of ROUNDS; the ways alternate. NULL ways give 0. */
 static void measure(struct product *p, const way ways[WAYS], double seconds, double gflops[WAYS])
 {
     double rates[WAYS][ROUNDS] = {{0}};

@@ -1,5 +1,5 @@
-/* The cost for a trainer to judge an update (compute/trainer/trainer.h), beside a training step of
- * the same model, in seconds of the processor. Median of nine. */
+/* CPU seconds that a trainer takes to judge an update (compute/trainer/trainer.h), beside those of
+ * a training step of the same model. Median of nine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,13 @@
  * the bytes that it must move, and its share of the rate at which the same card copies in the same
  * run; for attention also TFLOP/s of the causal products (4 forward, 10 backward, times length^2 /
  * 2 * head). The shapes are those of GPT-2: 124M, with --large 1558M. The bytes are those of
- * tensors that must come from memory or go to it once; numbers of a row or of a head (mean, rstd,
- * lse) and sums of columns, below 2 % of them, are left out. Attention takes the card's best path,
- * or the one that DPNODE_CUDA_ATTENTION names. The last line is the cost of equal bits in every
- * run: the embedding's gradients beside a version by atomics, and the two of attention's seven
- * products backward that sums by atomics would save, which is the most it can be. Without a device
- * the program says so and ends with 77. It is built where nvcc is; tests run it on the emulator,
- * where times mean nothing.
+ * tensors that must be read from or written to memory once; numbers of a row or of a head (mean,
+ * rstd, lse) and sums of columns, below 2 % of them, are left out. Attention takes the card's best
+ * path, or the one that DPNODE_CUDA_ATTENTION names. The last line is the cost of equal bits in
+ * every run: the embedding's gradients beside a version by atomics, and the two of attention's
+ * seven backward products that sums by atomics would save, which is an upper bound. Without a
+ * device the program reports it and ends with 77. It is built if nvcc is installed; tests run it on
+ * the emulator, where times mean nothing.
  *   bench_kernels [--json] [--large] [--rows N] [--only NAME] [--length N] [--heads N]
  *   [--repeats N]
  *     64 rows of 1024 tokens if not given, 12 heads of 64, the median of 21 */
@@ -48,7 +48,7 @@ static void sizes(rig *r)
     r->bytes[RIG_X] = r->bytes[RIG_Y] = r->bytes[RIG_DY] = r->bytes[RIG_DX] = n;
     r->bytes[RIG_WIDE] = 4 * n;
     r->bytes[RIG_D_WIDE] =
-        4 * n; /* The largest blob of a vector of parameters too: 3 n and a header. */
+        4 * n; /* Also holds the largest blob of a vector of parameters: 3 n and a header. */
     r->bytes[RIG_QKV] = r->bytes[RIG_D_QKV] = 3 * n;
     r->bytes[RIG_LOGITS] = r->chunk * RIG_PADDED * 2;
     r->bytes[RIG_TABLE] = (size_t)RIG_VOCAB * r->width * sizeof(float);
@@ -62,15 +62,15 @@ static void sizes(rig *r)
     r->bytes[RIG_NEWS] = 2 * sizeof(uint64_t);
 }
 
-/* Random halves near 1; read as floats their high half says as much. Equal numbers would cost less
- * power than real ones. */
+/* Random halves near 1; read as floats they are near 1 too, by their high half. Equal numbers would
+ * take less power than real ones. */
 dp_status rig_fill(rig *r, rig_slot s, dp_rng *rng)
 {
     enum { PIECE = 1 << 20 };
     static uint32_t piece[PIECE / sizeof(uint32_t)];
     for (size_t i = 0; i < PIECE / sizeof piece[0]; i++) {
         const uint32_t bits = (uint32_t)dp_rng_next(rng);
-        /* Second moments (QKV, where they are floats) are positive. */
+        /* Second moments (in QKV, read as floats) are positive. */
         piece[i] = (bits & (s == RIG_QKV ? 0x7f807fU : 0x807f807fU)) | 0x3f003f00U;
     }
     for (size_t at = 0; at < r->bytes[s]; at += PIECE) {
@@ -94,7 +94,7 @@ dp_status rig_get(rig *r, rig_slot s, void *to, size_t bytes)
     return dp_cuda_wait(&r->device, r->device.compute);
 }
 
-/* Tokens drawn with equal chances, and how many words are among them. */
+/* Draws tokens with equal probability, and counts the different ones. */
 static dp_status put_tokens(rig *r, dp_rng *rng)
 {
     static bool seen[RIG_VOCAB];
@@ -154,7 +154,7 @@ bool rig_wants(const rig *r, const char *name)
     return r->only == NULL || strstr(name, r->only) != NULL;
 }
 
-/* Copies what a kernel of the middle moves: the roof of this run. */
+/* Copies as many bytes as a medium-sized kernel moves: the upper bound of this run. */
 static dp_status copy_all(const rig *r, cudaStream_t stream)
 {
     return r->device.api->copy(r->at[RIG_D_WIDE], r->at[RIG_WIDE], r->bytes[RIG_WIDE],
@@ -163,7 +163,8 @@ static dp_status copy_all(const rig *r, cudaStream_t stream)
                : DP_IO;
 }
 
-/* The first launches load the kernel and are not counted; a single one is to see that it runs. */
+/* The first launches load the kernel and are not counted; with a single one, the caller only wants
+ * to see that the kernel runs. */
 dp_status rig_time(rig *r, rig_launch run, float *ms)
 {
     dp_cuda_device *const d = &r->device;
@@ -190,7 +191,7 @@ dp_status rig_time(rig *r, rig_launch run, float *ms)
     return DP_OK;
 }
 
-/* ---- what is said */
+/* ---- output */
 
 static const char *const paths[] = {[DP_ATTENTION_MMA] = "mma",
                                     [DP_ATTENTION_PLAIN] = "plain",
@@ -214,7 +215,7 @@ void rig_print(const rig *r, const char *name, double ms, double bytes, double f
         printf("%-24s %10.1f us %9.1f GB/s %6.2f of copying\n", name, 1e6 * seconds, rate * 1e-9,
                rate / r->copy);
     }
-    fflush(stdout); /* If it is stopped, the lines so far are kept. */
+    fflush(stdout); /* If the program is stopped, the lines printed so far remain. */
 }
 
 static double bytes_of(const rig *r, const rig_kernel *k)
@@ -233,7 +234,7 @@ static double flops_of(const rig *r, const rig_kernel *k)
     return k->flops * (double)r->rows * (double)r->heads * (double)r->head * length * length / 2.0;
 }
 
-/* Milliseconds that equal bits cost, of the kernels where another order of sums is known to be
+/* Milliseconds that equal bits cost, for the kernels of which another order of sums is known to be
  * faster. */
 typedef struct prices {
     double table;

@@ -13,7 +13,7 @@
 
 enum { TURNS = 25, ROW_BYTES = 128 + 8, RANGE_BYTES = 16 };
 
-/* CPU time, so that others on the machine count little. */
+/* CPU time, so that other processes have little influence. */
 static void fill(dp_ledger *ledger, uint32_t members, uint32_t ranges)
 {
     for (uint32_t i = 0; i < members; i++) {

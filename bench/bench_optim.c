@@ -1,4 +1,4 @@
-/* Time of one step of each optimizer and of each way to keep weights, by process CPU time, as
+/* Time of one step of each optimizer and each number format of weights, by process CPU time, as
  * ratios to AdamW in fp32 of the same run.
  * bench_optim [--json] [--rounds N] [--threads N] [--large]; --large takes GPT-2 124M (2.5 GB)
  * instead of L4 C256. */
@@ -46,7 +46,8 @@ static double time_way(const struct way *way, const dp_model *model, float *para
                                       .decay = 0.1F,
                                       .clip = 1.0F,
                                       .momentum = 0.95F};
-    const dp_optim_setup setup = {.model = model, .kind = way->kind, .weights = way->weights};
+    const dp_optim_setup setup = {
+        .model = model, .kind = way->kind, .weights = way->weights, .threads = settings->threads};
     if (dp_optim_init(&optim, &setup) != DP_OK) {
         return -1.0;
     }
@@ -56,7 +57,7 @@ static double time_way(const struct way *way, const dp_model *model, float *para
             dp_optim_close(&optim);
             return -1.0;
         }
-        if (i > 0) { /* The first has the page faults. */
+        if (i > 0) { /* The first step includes the page faults. */
             times[i - 1] = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
         }
     }

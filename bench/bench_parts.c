@@ -1,9 +1,9 @@
-/* The cost of the bytes of a round for a node, on one core: rounds of parts (compute/outer/part.h)
- * against the whole exchange of the same publications, in one run, and their ratio. Whole: measure
- * the own blob, have all checked and, as the trainer does it (trainer_parts.c), once more when they
- * are applied. Parts: cut the own, have a piece of each checked, add them up and encode the sum;
- * have all results checked and once more when they are applied, each on its range. Process CPU
- * time, best of five.
+/* CPU time in which a node processes the bytes of a round, on one core: rounds of parts
+ * (compute/outer/part.h) beside the whole exchange of the same publications, in one run, and their
+ * ratio. Whole: measure the node's own blob, check all blobs, and check them again when they are
+ * applied, as the trainer does (trainer_parts.c). Parts: cut the own blob, check one part of each
+ * blob, add them up and encode the sum; check all results, and check them again when they are
+ * applied, each on its range. Process CPU time, best of five.
  *   not given */
 #include <math.h>
 #include <stdbool.h>
@@ -29,12 +29,12 @@ typedef struct bench {
     uint32_t nodes;
     const dp_codec *codec;
     float *theta;
-    dp_buf blob; /* of the own publication, and of everybody's */
+    dp_buf blob; /* of the own publication, and of all */
     dp_part_cuts cuts;
     dp_part_range ranges[NODES_MAX];
     uint32_t q[NODES_MAX];     /* shares of the sum */
-    uint32_t whole[NODES_MAX]; /* 1 each: of the results */
-    dp_buf pieces[NODES_MAX];  /* the blob's parts, each in one piece */
+    uint32_t whole[NODES_MAX]; /* of the results, 1 each */
+    dp_buf pieces[NODES_MAX];  /* the parts of the blob, each contiguous */
     dp_buf sum;
 } bench;
 
@@ -64,7 +64,7 @@ static dp_part_place place_of(const bench *b, uint32_t p)
     return place;
 }
 
-/* Of the node that owns the first part. */
+/* For the node that owns the first part. */
 static double round_of_parts(bench *b)
 {
     dp_part_blob parts[DP_PARTS_MAX];

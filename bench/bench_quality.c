@@ -1,6 +1,6 @@
 /* Learning quality against bytes: one text, one small model, four workers, and the ways in which
- * they may exchange what they learn; prints loss and bytes of each, plots the curves, and says
- * whether what the design builds on holds. Losses, not times, so other work on the machine does not
+ * they may exchange updates; prints loss and bytes of each, plots the curves, and checks the
+ * assumptions of the design. Measures losses, not times, so other work on the machine does not
  * matter.
  *
  * bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE] [--jobs N]
@@ -10,11 +10,11 @@
  *               [--eval N] [--points N] [--alpha N] [--mu N]
  *   --short   one seed and the configurations that define the order (the default)
  *   --long    all of them, three seeds, four times the steps: some hours
- *   --warmup  steps in which the learning rate rises; without it one of 25
+ *   --warmup  steps in which the learning rate rises; without it what a run has without that key
  *   --seed    the first of the seeds
  *   --rows    sequences of each node and step
- *   --nodes   of each configuration that has more than one; ddp has the batch of so many
- *   --split parts   each node has a part of the text of its own; ddp and single have the whole text
+ *   --nodes   of each configuration that has more than one; ddp has the batch of as many
+ *   --split parts   each node has its own part of the text; ddp and single have the whole text
  *   --eval    tokens of the held-out text behind each loss; --points: losses of a curve, or twice
  *   --alpha, --mu   of the outer step, in 1e-3, instead of those of the table: to tune them
  * Exit status 1 when a claim does not hold. */
@@ -31,11 +31,11 @@
 #include "compute/codec/codec.h"
 #include "gossip/ledger/weights.h"
 
-/* A short run of one seed has not yet made up for what it left out or got late. */
+/* A short run of one seed has not yet recovered the loss of dropped and late updates. */
 enum { SHORT_SLACK = 2, LONG_STEPS = 4 };
 
-/* Error feedback and outer steps; how much longer the step of a sparse update is, its codec says
- * (dp_codec_gain). Tuned DiLoCo: the best of eta 0.4 to 1, mu 0.5 to 0.9. */
+/* Error feedback and outer steps. The codec of a sparse update lengthens the step (dp_codec_gain).
+ * Tuned DiLoCo: the best of eta 0.4 to 1, mu 0.5 to 0.9. */
 enum { BETA = 950, ALPHA = 1000, ETA = 500, MU = 800, OVERLAP = 5 };
 
 #define SPARSE_OF(workers_, keep_)                                                                 \
@@ -47,8 +47,8 @@ enum { BETA = 950, ALPHA = 1000, ETA = 500, MU = 800, OVERLAP = 5 };
     .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = 64, .sums_keep = 32,                  \
     .alpha_milli = 1200
 
-/* The first N_SHORT define the order. Before them all is what ships: the first mode, as a manifest
- * without keys has it, on free lines: the densest of its span. */
+/* The first N_SHORT define the order. The very first is the default of the product: the first mode,
+ * as in a manifest without keys, on free lines, hence with the highest density of its span. */
 static quality_plan plans[] = {
     {.name = "shipped", .workers = 4},
     {.name = "ddp",
@@ -66,11 +66,11 @@ static quality_plan plans[] = {
     {.name = "dropped", SPARSE(32), .beta_milli = BETA, .drop_percent = 25},
     {.name = "overlap", SPARSE(32), .beta_milli = BETA, .overlap = OVERLAP},
     {.name = "single", .workers = 1, .codec = DP_CODEC_FP32, .alpha_milli = ALPHA},
-    /* The rest of the picture. */
+    /* The other configurations. */
     {.name = "sparse-1/16", SPARSE(16), .beta_milli = BETA},
     {.name = "sparse-1/128", SPARSE(128), .beta_milli = BETA},
     {.name = "sparse-span", SPARSE(32), .keep_most = 128, .beta_milli = BETA},
-    {.name = "return", .workers = 4, .away = true}, /* of what ships */
+    {.name = "return", .workers = 4, .away = true}, /* of the default */
     {.name = "return-dense",
      .workers = 4,
      .codec = DP_CODEC_FP32,
@@ -84,7 +84,8 @@ static quality_plan plans[] = {
      .alpha_milli = ETA,
      .mu_milli = MU,
      .away = true},
-    /* Whole updates and sums of owners, with as many nodes. The sums are twice as dense. */
+    /* Whole updates beside sums of owners, with equal numbers of nodes. The sums are twice as
+     * dense. */
     {.name = "sparse-1/64", SPARSE(64), .beta_milli = BETA},
     {.name = "sums", SPARSE_SUMS(4), .beta_milli = BETA},
     {.name = "sparse-8", SPARSE_OF(8, 64), .beta_milli = BETA},
@@ -155,7 +156,7 @@ static quality_plan plans[] = {
      .mu_milli = MU,
      .parts = true,
      .sums = true},
-    {.name = "diloco-paper", /* 0.7 and 0.9, as published, behind our cap */
+    {.name = "diloco-paper", /* 0.7 and 0.9, as published, with our cap on the reach */
      .workers = 4,
      .codec = DP_CODEC_INT8,
      .beta_milli = BETA,
@@ -179,7 +180,7 @@ typedef struct settings {
     uint32_t seeds;
     uint32_t seed; /* the first */
     uint32_t jobs;
-    uint32_t nodes; /* of all plans that have more than one; 0: as in the table */
+    uint32_t nodes; /* of all plans that have more than one worker; 0: as in the table */
     quality_split split;
     uint32_t alpha_milli; /* of all but ddp and single; 0: as in the table */
     uint32_t mu_milli;
@@ -240,7 +241,7 @@ static bool is_wanted(const settings *s, const quality_plan *plan, size_t index)
 typedef struct task {
     const quality_plan *plan;
     uint64_t seed;
-    quality_result *result; /* in memory shared with the process that does it */
+    quality_result *result; /* in memory shared with the process that does the job */
 } task;
 
 static void do_task(const settings *s, const quality_text *text, const task *t)
@@ -316,7 +317,7 @@ static int run_all(const settings *s, const quality_text *text)
     return good && n > 0 ? report(s, tasks, n) : 1;
 }
 
-/* *known: the option is one of those that have a number. False: its value is none, or too much. */
+/* *known: the option takes a number. False: its value is not a number, or too large. */
 static bool parse_number(settings *s, const char *name, const char *value, bool *known)
 {
     quality_scale *const scale = &s->scale;

@@ -1,6 +1,6 @@
 /* The cost and saving of each step of the recompute ladder: tokens per second of process CPU time
- * and bytes of the engine, as ratios to the step that is chosen while memory lasts (norms). Steps
- * alternate, the best of each counts. bench_recompute [--json] [--repeat N] [--preset NAME] [--rows
+ * and bytes of the engine, as ratios to the step that is chosen if memory suffices (norms). Steps
+ * alternate; the best of each counts. bench_recompute [--json] [--repeat N] [--preset NAME] [--rows
  * N] [--length N] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static dp_status measure(struct bench *b, unsigned long repeat)
             const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
             DP_TRY(dp_gpt_step(b->gpt[at], &b->batch, 1e-3F, &loss));
             const double took = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
-            if (i > 0 && took < b->best[at]) { /* The first one meets cold pages. */
+            if (i > 0 && took < b->best[at]) { /* The first step includes page faults. */
                 b->best[at] = took;
             }
         }

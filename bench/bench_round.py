@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""A round of real daemons against the bound of its line: four hosts of tests/lib/netlab.sh (root), each with a trainer whose step is short
-beside what its update takes on the line, in rounds of parts (members.trust members) and of whole updates (open, which voters evaluate first), in
-turn. Takes the options of bench_wan.py.
+"""A round of real daemons against the bound of its line: four hosts of tests/lib/netlab.sh (root), each with a trainer whose step is short beside
+the transfer of its update, alternately in rounds of parts (members.trust members) and of whole updates (open, so voters evaluate them first). Takes
+the options of bench_wan.py.
 
     python3 bench/bench_round.py --binaries build/release [--nodes 4] [--wan 100mbit] [--delay 50ms] [--rounds 6] [--reduces parts,whole] [--first] [--json]
 
 Medians of the rounds that are measured, in seconds; zero is when the last READY leaves its node:
   decided    the record is decided at the last node
-  bound      what the updates of this round take on the line: of S bytes each node sends and gets 2 (N - 1)/N S in parts, (N - 1) S whole
+  bound      the time of the updates of this round on the line: of S bytes each node sends and gets 2 (N - 1)/N S in parts, (N - 1) S whole
   ratio      decided / bound
   applied    the last node has applied it
-  up, down   kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes; carried: by what the bound counts
+  up, down   kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes; carried: divided by the bytes of
+             the bound
   round      from one record to the next
-Of parts besides, by the same clock: gathered (the last owner has all of its part and begins to add it up), summed (the last sum is stored, and told),
-closed (the first voter holds all results, and so does a majority: the vote begins). With --first daemons, trainers and the emulator of the
-lines go before all else on this machine (SCHED_FIFO) while rounds are measured, for --first-most seconds at most; else others are in the figures."""
+For parts also, by the same clock: gathered (the last owner has all objects of its part and begins to add them up), summed (the last sum is stored
+and announced), closed (the first voter and a majority hold all results: the vote begins). With --first daemons, trainers and the emulator of the
+lines have real-time priority (SCHED_FIFO) while rounds are measured, for --first-most seconds at most; otherwise the figures include the load of
+other processes."""
 import json
 import os
 import re
@@ -46,7 +48,7 @@ def seen_by(path):
 
 
 def threads_of(pid):
-    """Of a process and of all that it started: (thread, how many processes are between)."""
+    """Threads of a process and of all its descendants: (thread, depth of its process)."""
     found = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -60,7 +62,7 @@ def threads_of(pid):
 
 
 class First:
-    """While it is open these go before all others, daemons before their trainers; no longer than seconds, whatever the rounds take."""
+    """While it is open, these processes have real-time priority, daemons a higher one than their trainers; for at most so many seconds."""
 
     def __init__(self, pids, seconds):
         self.pids = pids
@@ -117,12 +119,12 @@ def run(options, folder):
 
 
 def each_of(logs, event, number):
-    """Of each node the first time of this event in this round."""
+    """For each node the first time of this event in this round."""
     return [min(at for at, _ in log[event][number]) for log in logs if number in log.get(event, {})]
 
 
 def ready_of(logs, number):
-    """When the last READY left its node: a node notes its own before it sends it, and others later."""
+    """The time at which the last READY left its node: a node logs its own READY before it sends it, and others later."""
     told = {}
     for log in logs:
         for at, text in log.get("round.ready", {}).get(number, []):
@@ -132,7 +134,7 @@ def ready_of(logs, number):
 
 
 def phases(logs, number, n):
-    """Seconds since the last READY; None: not all that is needed stands in the logs."""
+    """Seconds since the last READY; None: the logs lack some of the events."""
     zero = ready_of(logs, number)
     ends = {"gathered": ("part.adding", max), "summed": ("part.told", max), "closed": ("round.closed", min), "decided_first": ("round.decided", min),
             "decided": ("round.decided", max), "applied": ("round.applied", max)}

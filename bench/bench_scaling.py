@@ -3,18 +3,18 @@
 
     python3 bench/bench_scaling.py --binaries build/release [--nodes 1,2,4,8,16] [--rounds 8] [--round 3] [--idle 60] [--json]
 
-The nodes have a network namespace of their own, in which nobody else sends: bytes are counted at its interface, IP headers and all.
+The nodes have a network namespace of their own, in which no other program sends: bytes are counted at its interface, with IP headers.
 One row per number of nodes, over so many rounds after the first three:
-  sent       bytes per parameter and round that a node puts on the line, everything counted, the mean of all nodes
+  sent       bytes per parameter and round that a node sends, all headers included, the mean of all nodes
   copies     the bytes of an update to each peer once, the same unit: (nodes - 1) updates
   other      the rest, kB/s per node: heartbeats, membership, votes, records, TCP's own; does not grow with the model
-  paused     kB/s per node while the owners of all nodes have paused them, from 30 s after the order on, for --idle seconds
+  paused     kB/s per node while the owners of all nodes have paused them, from 30 s after the command on, for --idle seconds
   waiting    share of its training time over those rounds in which a trainer did not compute: publishing, applying, hashing, waiting; the mean
              of the nodes whose trainer was up at the end
   counted    share of the publications of nodes that were alive that their round counted
-  efficiency computing * counted: what of the nodes' time ends in the model
-All nodes share this machine's processors, so a step takes longer the more there are; waiting is a share, and the longer
-steps make it smaller. --round in seconds keeps rounds long beside what is done once in each.
+  efficiency computing * counted: the share of the nodes' time that contributes to the model
+All nodes share this machine's processors, so a step takes longer with more nodes; waiting is a share, and longer steps make it smaller. --round, in
+seconds, keeps rounds long beside the work that each needs once.
 """
 import argparse
 import json
@@ -27,8 +27,8 @@ import time
 
 from trainer_time import mean_of, share
 
-WARM = 3  # rounds until everybody has joined
-SETTLE = 30  # seconds until paused nodes have nothing left to tell
+WARM = 3  # rounds until all nodes have joined
+SETTLE = 30  # seconds until paused nodes have announced everything
 INSIDE = "DP_BENCH_NAMESPACE"
 MANIFEST = """name: scaling
 text: {text}
@@ -42,7 +42,7 @@ WORDS = ("light", "and", "darkness", "were", "over", "the", "deep", "waters", "s
 
 
 def write_text(path, n):
-    """Made up, and the same every time: what is learnt does not matter here."""
+    """Generated, and the same every time: the content does not matter here."""
     state = 1
     with open(path, "w", encoding="utf-8") as file:
         for _ in range(n):
@@ -51,7 +51,7 @@ def write_text(path, n):
 
 
 def enter_namespace():
-    """Starts this program again where nobody else sends."""
+    """Restarts this program in a network namespace of its own."""
     if os.environ.get(INSIDE) is None:
         os.environ[INSIDE] = "yes"
         os.execvp("unshare", ["unshare", "--net", "--map-root-user", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv])
@@ -70,7 +70,7 @@ def status(binaries, socket):
 
 
 def all_of(binaries, sockets):
-    """The run as every node tells it; None while one does not answer or has not joined."""
+    """The run as reported by every node; None while one does not answer or has not joined."""
     told = [status(binaries, socket) for socket in sockets]
     if not all(one is not None and one.get("elements", 0) > 0 for one in told):
         return None

@@ -1,7 +1,7 @@
 /* The cost of adding up a round's updates in slices (compute/outer/slices.h): CPU seconds of all
- * the slices and of the outer step of their sum, as a share of the outer steps that get the same
- * updates a slice at a time; those measure the decoding and adding that is needed in any case. Best
- * of three.
+ * the slices and of the outer step of their sum, divided by those of outer steps that apply the
+ * same updates one slice at a time; these measure the decoding and adding that is needed in any
+ * case. Best of three.
  *   update stands for all */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* How fast an object of 256 MiB becomes durable, beside write + fsync of the same bytes in the same
- * run, interleaved. Like with like: in the first round both files are new and grow; later the raw
- * file is written over and the store reuses its free pages. The figures are medians of the later
- * rounds; "fresh" is the first.
+/* Speed at which an object of 256 MiB becomes durable, beside write + fsync of the same bytes in
+ * the same run, alternating. Both sides have equal conditions: in the first round both files are
+ * new and grow; later the raw file is overwritten and the store reuses its free pages. The figures
+ * are medians of the later rounds; "fresh" is the first.
  * bench_store [--json] [--mib N] [--rounds R] [--dir DIR]   256 MiB, 6 rounds, a new folder under
  *   TMPDIR or /tmp */
 #include <fcntl.h>
@@ -21,13 +21,13 @@ enum { ROUNDS_MAX = 31, STEP_BYTES = 4 * 1024 * 1024 };
 struct figures {
     double raw[ROUNDS_MAX];    /* MiB/s */
     double hashed[ROUNDS_MAX]; /* dp_object_put_hashed: leaves computed elsewhere. */
-    double whole[ROUNDS_MAX];  /* dp_object_put: hashing on this core included. */
-    double read[ROUNDS_MAX];   /* Verified read of what the page cache holds. */
+    double whole[ROUNDS_MAX];  /* dp_object_put: includes hashing on this core. */
+    double read[ROUNDS_MAX];   /* Verified read from the page cache. */
     double drop[ROUNDS_MAX];   /* Seconds to drop the object. */
     double written;            /* Bytes written per byte stored, worst round. */
 };
 
-/* Bytes that this process has sent to disks. */
+/* Bytes that this process has written to disks. */
 static uint64_t written_bytes(void)
 {
     char line[128];
@@ -67,7 +67,7 @@ static void drop(dp_store *store, const dp_hash *root, const dp_pin *pin)
     dp_assert(dp_object_collect(store, NULL) == DP_OK);
 }
 
-/* New bytes each round, so that nothing is found to be there already. */
+/* New bytes in each round, so that the store does not have the object already. */
 static void one_round(struct figures *out, int i, dp_store *store, const char *dir, uint8_t *bytes,
                       size_t size)
 {
@@ -119,7 +119,7 @@ static void print_figures(struct figures *f, int rounds, size_t mib, bool json)
                "verified read      %.1f MiB/s\ndrop               %.3f s\nbytes written      "
                "%.3fx\n";
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* Both are the literals above. */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* Both point to the literals above. */
     printf(format, mib, rounds, raw, hashed, whole, fresh, hashed / raw, whole / raw,
            bench_median(f->read + 1, (size_t)rounds - 1),
            bench_median(f->drop + 1, (size_t)rounds - 1), f->written);

@@ -1,6 +1,7 @@
 /* The cost or gain of several processes on one host: tokens per second of steps with their update,
- * in two engines of the CPU in turn. The anchor has one process with all threads, the team as many
- * processes as told with a share of them each. Wall time, since processes are for that; medians.
+ * in two alternating CPU engines. The anchor is one process with all threads; the group has the
+ * given number of processes and divides the threads among them. Wall time, which processes are
+ * meant to reduce; medians.
  * bench_team [--json] [--repeat N] [--processes N] [--threads N] [--preset NAME] [--rows N]
  * [--length N] */
 #include <stdio.h>
@@ -82,7 +83,7 @@ static dp_status measure(const struct settings *s, const dp_model *model, dp_pro
         for (int who = 0; who < 2 && status == DP_OK; who++) {
             double took = 0;
             status = time_step(engines[who], &batch, &took);
-            times[who][i > 0 ? i - 1 : 0] = took; /* The first warms up. */
+            times[who][i > 0 ? i - 1 : 0] = took; /* The first step warms up. */
         }
     }
     for (int who = 0; who < 2; who++) {

@@ -1,5 +1,5 @@
-/* How fast text becomes tokens on one core: MB/s of process CPU time, of a tokenizer that is given,
- * or trained on the text.
+/* Speed of tokenization on one core: MB per second of process CPU time, with a given tokenizer or
+ * one trained on the text.
  * bench_tokenizer [--json] [--tokenizer FILE] [--vocab N] TEXT    1024 tokens if neither is given
  * bench_tokenizer_hf.py runs it beside Hugging Face's tokenizers and prints the ratios. */
 #include <stdbool.h>
@@ -23,8 +23,8 @@ typedef struct options {
 typedef struct result {
     double train_s; /* or 0 */
     double load_s;
-    double first_mb_s; /* with an encoder that knows nothing */
-    double again_mb_s; /* with one that saw the text */
+    double first_mb_s; /* with a new encoder */
+    double again_mb_s; /* with one whose cache has seen the text */
     double decode_mb_s;
     size_t tokens;
     size_t vocab;
@@ -54,7 +54,7 @@ static dp_status get_tokenizer(dp_bpe **bpe, const options *o, dp_view text, res
     return status;
 }
 
-/* Megabytes a second of the fastest of some calls on one encoder, or each on a new one. */
+/* Megabytes per second of the fastest of a few calls, on one encoder or each on a new one. */
 static dp_status encode(const dp_bpe *bpe, dp_view text, bool anew, dp_tokens *tokens, double *mb_s,
                         dp_why *why)
 {

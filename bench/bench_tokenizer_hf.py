@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""bench_tokenizer beside Hugging Face's tokenizers: the same tokenizer.json and text, one thread, process CPU time, turn
-by turn; prints MB/s of both, their ratio, and whether the tokens are as many. Theirs is the better of the text as a whole
-and in pages of twenty lines without offsets (encode_batch_fast), which suits it better.
+"""bench_tokenizer beside Hugging Face's tokenizers: the same tokenizer.json and text, one thread, process CPU time, alternating; prints MB/s of
+both, their ratio, and whether the number of tokens is equal. The figure of Hugging Face is the better one of the text as a whole and of pages of
+twenty lines without offsets (encode_batch_fast), which is faster there.
 
 bench_tokenizer_hf.py --bench PATH TOKENIZER TEXT [--json]. Exit status 77 when tokenizers cannot be imported (PyPI).
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of their time trainers compute behind slow lines: real daemons, each in a host of tests/lib/netlab.sh (root).
+"""The share of their time in which trainers compute behind slow lines: real daemons, each in a host of tests/lib/netlab.sh (root).
 
     python3 bench/bench_wan.py --binaries build/release [--nodes 4] [--wan 100mbit] [--delay 50ms] [--steps 30] [--rounds 5]
                                [--model KEY=VALUE,...] [--batch 8] [--text FILE] [--mode sparse] [--settle N] [--sites N] [--json]
@@ -7,16 +7,17 @@
 
 A round ends after --steps optimizer steps of each node. Over so many rounds after the first three in which all are counted:
   utilisation  share of its training time in which a trainer computed local steps, from its totals, per node (null: its trainer was down at the
-               end); besides steps: what the rest of a round went to, in ms (trainer_ms of dpnode status, docs/FORMATS.md), the mean of the others
+               end); besides steps: the other uses of the time of a round, in ms (trainer_ms of dpnode status, docs/FORMATS.md), the mean of the nodes
   between      seconds from one record to the next
   counted      share of the publications that their round counted
   up, down     kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes
-  keep         updates were of one element of so many, in the last round; error: what their codec left over, of their norm, the mean of
-               what the nodes tell of their last one; loss: of the last round, which depends on how much was trained
-Without --keep updates are of 1 of 32 to 1 of 128 elements, as the lines permit. With --span it runs twice, with --keep and then without, and prints
-the ratios: round.time, which is --longest, is what lines are slow by. --settle: rounds behind slow lines that are not measured, for densities to move; until then
-lines carry --joining, so that who joins has the state soon. --sites: hosts are at so many places in turn, and have a free line to those at the same one.
-All nodes share this machine's processors, so a step takes longer than it would alone; --steps and --model set how long."""
+  keep         updates were of one element of so many, in the last round; error: the part of the norm that the codec dropped, the mean over the last
+               updates of the nodes; loss: of the last round; it depends on the amount of training
+Without --keep updates have 1 of 32 to 1 of 128 elements, depending on the lines. With --span it runs twice, with --keep and then without, and
+prints the ratios; a line is slow compared with round.time, which is --longest. --settle: rounds behind slow lines that are not measured, in which
+densities adapt; until then lines have the rate --joining, so that new nodes get the state soon. --sites: hosts are distributed over so many sites,
+with unlimited lines inside a site.
+All nodes share this machine's processors, so a step takes longer than on a machine of its own; --steps and --model set its length."""
 import argparse
 import json
 import os
@@ -61,7 +62,7 @@ class Host(Node):
     def __init__(self, binaries, folder, number, arguments=()):
         super().__init__(binaries, folder, f"n{number}", arguments)
         self.host = f"10.77.0.{number}"
-        self.port = PORT # nobody else is in that host
+        self.port = PORT # no other program is in that host
         inside = os.path.join(folder, f"in{number}")
         with open(inside, "w", encoding="utf-8") as script:
             script.write(f"#!/bin/sh\nNETLAB={LAB} exec '{NETLAB}' exec {number} '{os.path.join(os.path.abspath(binaries), 'dpnoded')}' \"$@\"\n")
@@ -70,7 +71,7 @@ class Host(Node):
 
 
 def joined(nodes, manifest, text, **more):
-    """They start, the first makes the run, the others join it; the rounds that it tells of."""
+    """Starts the nodes; the first creates the run, the others join it. Returns the rounds that it reports."""
     for node in nodes:
         node.start()
     created = nodes[0].create(manifest, "--text", text, "--name", "n1")
@@ -128,7 +129,7 @@ def carried_by(stats):
 
 
 def besides(before, after):
-    """ms per round and node that were not steps, by what they were."""
+    """ms per round and node that were not steps, by their use."""
     pairs = [(a, b) for a, b in zip(before, after) if share(a, b) is not None]
     each = sum(max(b["round"] - a["round"], 1) for a, b in pairs) or 1
     total = lambda key: sum(grown(a, b, key) for a, b in pairs) / each # noqa: E731
@@ -159,7 +160,7 @@ def table(rows):
 
 
 def compare(options, folder):
-    """The span beside what it is measured against, in one run."""
+    """The span beside the fixed density, in one call."""
     rows = []
     for name, span in (("without", False), ("with", True)):
         place = os.path.join(folder, name)

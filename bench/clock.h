@@ -1,4 +1,4 @@
-/* Clocks of the benches, and the median of what they saw. */
+/* Clocks of the benches, and medians. */
 #ifndef DP_BENCH_CLOCK_H
 #define DP_BENCH_CLOCK_H
 

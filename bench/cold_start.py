@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """From nothing to the first optimizer step of GPT-2 124M: `dpnode train` in a new folder and `--resume`d, beside PyTorch.
 
-cold_start.py [--build FOLDER] [--turns N] [--preset NAME] [--context T] [--rows B] [--backend NAME] [--json]: in turn, N times each (3), with data
-tokenized beforehand: dpnode train until it tells its first step; the same resumed from its checkpoint; a Python process that
-imports torch, draws the same model and makes one step. Prints medians of wall seconds until then, of CPU seconds of the whole
-call (ours with the last checkpoint and the exported model), and the ratio of wall times to PyTorch's; without PyTorch (Debian: python3-torch) ours alone. Files go to a folder in --folder (/dev/shm), which is removed.
+cold_start.py [--build FOLDER] [--turns N] [--preset NAME] [--context T] [--rows B] [--backend NAME] [--json]: alternately, N times each (3), with
+data tokenized beforehand: dpnode train until it reports its first step; the same resumed from its checkpoint; a Python process that
+imports torch, initializes the same model and makes one step. Prints medians of wall seconds until then, of CPU seconds of the whole
+call (ours with the last checkpoint and the exported model), and the ratio of wall times to PyTorch's; without PyTorch (Debian: python3-torch) only
+ours. Files go to a folder in --folder (/dev/shm), which is removed.
 """
 import argparse
 import json
@@ -22,7 +23,7 @@ DATA_VOCAB = 512
 
 
 def torch_step(context, rows):
-    """In a process of its own."""
+    """The PyTorch side, in a process of its own."""
     sys.path.insert(0, HERE)
     from bench_engine_torch import Model, torch
 
@@ -36,7 +37,7 @@ def torch_step(context, rows):
 
 
 def until_step(command):
-    """Wall seconds from exec until a line tells of a step, and CPU seconds until the end."""
+    """Wall seconds from exec until the output reports a step, and CPU seconds until the end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

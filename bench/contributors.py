@@ -3,8 +3,8 @@
 
     python3 bench/contributors.py --dpsim build/release/dpsim [--nodes 32,64,128,256,512,1000] [--round 20] [--until 62] [--churn 0] [--json]
 
-All members stand in the chain from the start (dpsim --enrolled). Bytes are what a node puts on its links, by kind of message, for each
-round that was decided; "by the format" is the whole form of a record of so many contributions with seven voters, which every node
+All members are in the chain from the start (dpsim --enrolled). Bytes are those that a node sends, by kind of message, for each decided round; "by
+the format" is the whole form of a record of so many contributions with seven voters, which every node
 gets once. "beyond training" is from one record to the next, less the time that trainers have for their steps. CPU time is the simulator's.
 """
 import argparse

@@ -2,9 +2,9 @@
 """The loss curve of `dpnode train` beside PyTorch's, from the same weights, batches, schedule and optimizer.
 
 curve_torch.py [--build FOLDER] [--steps N] [--bound X] [--text FILE]: for a GPT-2 and a Llama shape, fp32 and AdamW with clipping,
-runs dpnode train, takes its first checkpoint as PyTorch's weights, draws the same windows by a reading of compute/data/order.c of its own,
+runs dpnode train, takes its first checkpoint as PyTorch's weights, draws the same windows by its own implementation of compute/data/order.c,
 and prints one JSON object per shape: the largest and the last difference of the losses of a step. Exit status 1 above the bound (1e-3),
-77 where PyTorch cannot be imported (Debian: python3-torch). The text is this repository's documentation unless one is given.
+77 if PyTorch cannot be imported (Debian: python3-torch). The text is this repository's documentation unless one is given.
 """
 import argparse
 import glob
@@ -39,7 +39,7 @@ def mix64(value):
 
 
 def window_of(seed, sample, count):
-    """A Feistel network of seven rounds over the least 4^bits that hold count, walked until it stays below."""
+    """A Feistel network of seven rounds over the least 4^bits >= count, applied again until the result is below count."""
     bits = 1
     while (count - 1) >> 2 * bits:
         bits += 1

@@ -7,7 +7,7 @@
 #include "bench/clock.h"
 #include "bench/defence_judge.h"
 
-/* Mean of what is left of the clipped values after a quarter of them has gone at each end. */
+/* Mean of the clipped values without the lowest and the highest quarter. */
 static float trimmed(const float *const *d, const double *f, uint32_t n, size_t i)
 {
     double values[QUALITY_WORKERS];
@@ -23,8 +23,8 @@ static float trimmed(const float *const *d, const double *f, uint32_t n, size_t 
     return (float)(sum / (n - 2 * trim));
 }
 
-/* The weighted sum where the signs of at least three quarters of those that store the element
- * agree, so that the difference of both sides is half of their number; else 0. */
+/* The weighted sum if at least three quarters of the updates that store the element agree in its
+ * sign, so that the two sides differ by half of their number; else 0. */
 static float agreed(const float *const *d, const double *f, uint32_t n, size_t i)
 {
     double sum = 0;

@@ -7,7 +7,7 @@
 
 enum { WINDOWS_MAX = DEFENCE_ALL_TOKENS / 2 / DEFENCE_WINDOW };
 
-/* The newest median counts by a fifth. */
+/* Weight of the newest median. */
 #define REF_NEWEST 0.2
 
 const float *defence_reference_of(const defence_worker *voter, defence_reference reference)
@@ -75,7 +75,7 @@ static uint32_t budget_of(const defence_judge *j)
     return (uint32_t)(j->limits.budget * j->training_tokens * 3 / 2);
 }
 
-/* Of one test, in whole pairs of windows. */
+/* Tokens of one test, in whole pairs of windows. */
 static uint32_t tokens_of(const defence_judge *j, const defence_round *round,
                           const defence_seen *seen)
 {
@@ -100,8 +100,8 @@ static bool is_judged(const defence_round *round, uint32_t worker, uint32_t vote
     return round->workers[worker].counted && worker != voter;
 }
 
-/* The next worker to test: the one with the least alignment that is not tested, or one by chance.
- * n: there is none. */
+/* The next worker to test: the untested one with the least alignment, or a random one. n: there is
+ * none. */
 static uint32_t next_to_test(const defence_judge *j, const defence_round *round, uint32_t voter,
                              const defence_seen *seen, dp_rng *shared)
 {
@@ -122,7 +122,8 @@ static uint32_t next_to_test(const defence_judge *j, const defence_round *round,
 static dp_status test_some(defence_judge *j, const defence_round *round, uint32_t voter,
                            defence_seen *seen)
 {
-    dp_rng shared; /* The voters draw alike, else no majority tests the same update. */
+    /* The voters draw the same numbers; otherwise no majority would test the same update. */
+    dp_rng shared;
     dp_rng_init(&shared, dp_mix64(round->number));
     const bool all = j->rule == DEFENCE_LOSS_ALL;
     const uint32_t tokens = tokens_of(j, round, seen);
@@ -206,7 +207,8 @@ static dp_status vote(defence_judge *j, const defence_round *round, uint32_t vot
     return DP_OK;
 }
 
-/* The others' sum is weighed as the record would: all weights are equal here, the clips are not. */
+/* The sum of the others has the weights of the record: here all weights are equal, but not the
+ * clips. */
 static void gate(const defence_round *round, defence_verdicts *out)
 {
     double products[QUALITY_WORKERS][QUALITY_WORKERS];
@@ -258,7 +260,7 @@ dp_status defence_judge_ask(defence_judge *j, const defence_round *round, defenc
         DP_TRY(vote(j, round, voter, out, against));
     }
     for (uint32_t i = 0; i < round->n; i++) {
-        /* A voter holds its own update, so both others must reject it. */
+        /* A voter does not judge its own update, so both others must reject it. */
         out->rejected[i] = against[i] * 2 > DEFENCE_VOTERS;
         if (j->rule == DEFENCE_JUDGE && round->workers[i].counted) {
             out->likeness[i] = defence_likeness_of(round->workers[i].d, round->elements);
@@ -279,7 +281,7 @@ dp_status defence_judge_settle(defence_judge *j, const defence_round *round,
     const uint32_t slot = (uint32_t)(round->number % DEFENCE_HISTORY);
     j->past_round[slot] = round->number;
     for (uint32_t i = 0; i < round->n; i++) {
-        /* Work that was left out comes again with the next publication, which is like this one. */
+        /* Work that was left out is part of the next publication, which is similar to this one. */
         j->past[slot][i] = verdicts->rejected[i] ? (defence_likeness){{0}} : verdicts->likeness[i];
     }
     for (uint32_t i = 0; i < DEFENCE_VOTERS; i++) {

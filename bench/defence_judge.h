@@ -1,5 +1,5 @@
-/* The rules of bench_defence: which updates of a round are left out, and what replaces the weighted
- * sum. */
+/* The rules of bench_defence: they decide which updates of a round are left out, and may replace
+ * the weighted sum. */
 #ifndef DP_BENCH_DEFENCE_JUDGE_H
 #define DP_BENCH_DEFENCE_JUDGE_H
 
@@ -41,15 +41,15 @@ typedef struct defence_verdicts {
     defence_likeness likeness[QUALITY_WORKERS];
 } defence_verdicts;
 
-/* Of all counted updates. Changes nothing that a later call depends on, so that an attacker can
- * ask. */
+/* Judges all counted updates. Does not change the state for later calls, so that an attacker can
+ * ask too. */
 DP_MUST dp_status defence_judge_ask(defence_judge *judge, const defence_round *round,
                                     defence_verdicts *out);
 /* Ends the round with these verdicts. */
 DP_MUST dp_status defence_judge_settle(defence_judge *judge, const defence_round *round,
                                        const defence_verdicts *verdicts);
 
-/* NULL where the voter has no reference yet. */
+/* NULL if the voter has no reference yet. */
 const float *defence_reference_of(const defence_worker *voter, defence_reference reference);
 /* Gains on held-out windows and on claimed ones, n_windows of each, of so many steps. */
 DP_MUST dp_status defence_judge_gains(defence_judge *judge, const defence_round *round,

@@ -99,8 +99,8 @@ void defence_eye_move(defence_eye *eye, const float *theta, const float *d, doub
     }
 }
 
-/* A DEFENCE_WINDOW long piece of a window of the model's context, so that there are more of
- * them. */
+/* A piece of DEFENCE_WINDOW tokens of a window of the model's context: short pieces give more
+ * windows. */
 static dp_status draw(const defence_source *s, size_t context, dp_rng *rng, uint32_t *x,
                       uint32_t *y)
 {

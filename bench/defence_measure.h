@@ -17,7 +17,7 @@
 
 double defence_dot(const float *a, const float *b, size_t n);
 double defence_norm(const float *a, size_t n);
-/* 0 where one of them is zero. */
+/* 0 if one of them is zero. */
 double defence_cosine(const float *a, const float *b, size_t n);
 
 typedef struct defence_likeness {
@@ -29,7 +29,7 @@ typedef struct defence_likeness {
 defence_likeness defence_likeness_of(const float *d, size_t n);
 uint32_t defence_distance(const defence_likeness *a, const defence_likeness *b);
 
-/* Two copies of the model, of which one is moved by the update under test. */
+/* Two copies of the model; the update under test moves one of them. */
 typedef struct defence_eye {
     dp_model model;
     dp_gpt *now;
@@ -39,7 +39,7 @@ typedef struct defence_eye {
 DP_MUST dp_status defence_eye_open(defence_eye *eye, const dp_manifest *manifest, dp_why *why);
 void defence_eye_close(defence_eye *eye); /* Accepts a zeroed one. */
 void defence_eye_theta(defence_eye *eye, const float *theta);
-/* To theta - step d. */
+/* Moves it to theta - step d. */
 void defence_eye_move(defence_eye *eye, const float *theta, const float *d, double step);
 
 /* Windows that a test draws from: held-out ones, or training samples first .. first + count - 1 in

@@ -1,13 +1,14 @@
-/* The cases of bench_defence as values: what hostile workers send, what the run does against it,
- * and with which limits. */
+/* The cases of bench_defence as values: the attack of hostile workers, the rule against it, and the
+ * limits of the rule. */
 #ifndef DP_BENCH_DEFENCE_PLAN_H
 #define DP_BENCH_DEFENCE_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Every hostile worker trains as an honest one and sends something else. The mean m is that of the
- * honest updates of the round before compression, so the attackers know more than any node does. */
+/* Every hostile worker trains like an honest one and sends another update. The mean m is that of
+ * the honest updates of the round before compression, so the attackers know more than any node
+ * does. */
 typedef enum defence_attack {
     DEFENCE_HONEST,
     DEFENCE_FLIP,      /* its own update times -1 */
@@ -31,22 +32,23 @@ typedef enum defence_attack {
 typedef enum defence_rule {
     /* the clip to the median norm of gossip/ledger/weights.h; all other rules have it too */
     DEFENCE_CLIP,
-    /* coordinate-wise trimmed mean (Yin et al. 2018): a quarter of each end; codecs that keep
-     * all */
+    /* coordinate-wise trimmed mean (Yin et al. 2018): without a quarter at each end; codecs that
+     * keep all elements */
     DEFENCE_TRIM,
-    /* a coordinate moves only where the signs of those that store it agree by half of their number
-     * or more */
+    /* a coordinate moves only if the two signs of the updates that store it differ by half of their
+     * number or more */
     DEFENCE_SIGNS,
     /* an update counts if its cosine with the weighted sum of the others is above 0 */
     DEFENCE_COSINE,
-    DEFENCE_LOSS,     /* the loss test alone, of updates drawn by chance, within the budget */
-    DEFENCE_LOSS_ALL, /* the loss test alone, of every update, with DEFENCE_ALL_TOKENS each */
-    DEFENCE_SHIPPED,  /* that of the product, with its limits (defence_shipped.h) */
+    DEFENCE_LOSS,     /* only the loss test, of randomly drawn updates, within the budget */
+    DEFENCE_LOSS_ALL, /* only the loss test, of every update, with DEFENCE_ALL_TOKENS each */
+    DEFENCE_SHIPPED,  /* the rule of the product, with its limits (defence_shipped.h) */
     /* the proposed rule: alignment names suspects, gain within the budget acquits them; likeness
      * and energy */
     DEFENCE_JUDGE,
-    DEFENCE_ALIGN,  /* alignment and energy alone */
-    DEFENCE_ORACLE, /* knows who is hostile: the honest workers alone, with the schedule of all */
+    DEFENCE_ALIGN, /* only alignment and energy */
+    /* knows the hostile workers: counts only the honest ones, with the schedule of all */
+    DEFENCE_ORACLE,
     DEFENCE_RULES
 } defence_rule;
 
@@ -62,15 +64,15 @@ enum {
 typedef enum defence_reference {
     DEFENCE_OF_ROUND,  /* the voter's update before compression, of the same round */
     DEFENCE_OF_BEFORE, /* ... of the round before */
-    DEFENCE_OF_WORK,   /* the local work of the round alone, without error feedback */
+    DEFENCE_OF_WORK,   /* only the local work of the round, without error feedback */
     DEFENCE_REFERENCES
 } defence_reference;
 
 typedef struct defence_limits {
     defence_reference reference;
     double align_share; /* rejected below this share of ref */
-    double acquit;      /* a suspect counts where its gain is so many standard errors above 0 */
-    double errors;      /* rejected where the gain is so many standard errors below 0 */
+    double acquit;      /* a suspect counts if its gain is so many standard errors above 0 */
+    double errors;      /* rejected if the gain is so many standard errors below 0 */
     double likeness;    /* rejected within so many bits of another update */
     /* of the loss test, in steps that the run would make if all updates were this one */
     double step;

@@ -1,5 +1,5 @@
-/* Tables of bench_defence: the final loss of each attack under each rule, against the run of the
- * honest workers alone. */
+/* Tables of bench_defence: the final loss of each attack under each rule, against a run of only the
+ * honest workers. */
 #ifndef DP_BENCH_DEFENCE_REPORT_H
 #define DP_BENCH_DEFENCE_REPORT_H
 
@@ -17,7 +17,7 @@ typedef struct defence_row {
     uint32_t n;
 } defence_row;
 
-/* The rows of one group; nothing where there is none. */
+/* The rows of one group; nothing if it has none. */
 void defence_report(const defence_row *rows, size_t n_rows, const char *group, bool json);
 
 #endif

@@ -61,7 +61,7 @@ void defence_round_close(defence_round *round)
 static void take_own(defence_worker *w, const quality_seat *seat, size_t n)
 {
     if (seat->a == NULL) {
-        return; /* It waits since the round before. */
+        return; /* It has waited since the round before. */
     }
     float *const older = w->before;
     w->before = w->a;
@@ -100,7 +100,7 @@ dp_status defence_round_take(defence_round *round, uint64_t number, const qualit
     return DP_OK;
 }
 
-/* Near what dp_weights computes: that of accumulated rounds of work is left out. */
+/* Approximates dp_weights: ignores work of several rounds in one publication. */
 void defence_round_measure(defence_round *round)
 {
     double norms[QUALITY_WORKERS];
@@ -128,7 +128,7 @@ void defence_round_measure(defence_round *round)
 
 /* ---- What hostile workers send. */
 
-/* Near a normal deviate: twelve uniform ones (Irwin 1927, Hall 1927). */
+/* Approximately a normal deviate: the sum of twelve uniform ones (Irwin 1927, Hall 1927). */
 static float deviate(dp_rng *rng)
 {
     uint32_t sum = 0;
@@ -156,7 +156,7 @@ static void scale(float *to, double factor, size_t n)
     }
 }
 
-/* The mean before compression of those that are honest. */
+/* The mean of the honest updates before compression. */
 static void mean_of_honest(const defence_round *round, float *out)
 {
     const uint32_t honest = round->n - round->hostile;
@@ -173,7 +173,7 @@ static void fill_with_noise(float *out, dp_rng *rng, size_t n)
     }
 }
 
-/* Noise without the part along the mean of the honest updates. */
+/* Noise without its component along the mean of the honest updates. */
 static void fill_with_orthogonal(const defence_round *round, float *out, float *mean, dp_rng *rng)
 {
     const size_t n = round->elements;
@@ -183,7 +183,7 @@ static void fill_with_orthogonal(const defence_round *round, float *out, float *
     add(out, mean, squares > 0 ? -defence_dot(out, mean, n) / squares : 0, n);
 }
 
-/* Makes the vector that the worker encodes, into v; other is room for a second vector. */
+/* Writes the vector that the worker encodes to v; other: memory for a second vector. */
 static void make(defence_round *round, defence_attack attack, uint32_t worker, double size,
                  float *v, float *other)
 {
@@ -239,8 +239,8 @@ static void make(defence_round *round, defence_attack attack, uint32_t worker, d
     }
 }
 
-/* A vector of what a codec that thins leaves over has far more energy than a publication: what is
- * sent is as long as the median. */
+/* The residual of a codec that drops elements has far more energy than a publication, so the sent
+ * vector is scaled to the length of the median. */
 static bool is_dense(defence_attack attack)
 {
     return attack == DEFENCE_NOISE || attack == DEFENCE_DRIFT || attack == DEFENCE_COLLUDE ||

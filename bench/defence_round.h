@@ -1,5 +1,5 @@
-/* One round of bench_defence as attackers and voters see it: every publication decoded. No
- * decisions. */
+/* One round of bench_defence as attackers and voters see it: every publication decoded. Decides
+ * nothing. */
 #ifndef DP_BENCH_DEFENCE_ROUND_H
 #define DP_BENCH_DEFENCE_ROUND_H
 
@@ -43,10 +43,10 @@ typedef struct defence_round {
 DP_MUST dp_status defence_round_open(defence_round *round, const quality_plan *plan,
                                      uint32_t hostile, size_t elements, uint64_t seed);
 void defence_round_close(defence_round *round); /* Accepts a zeroed one. */
-/* The publications of a round, all of them honest so far. */
+/* Takes the publications of a round, all of them still honest. */
 DP_MUST dp_status defence_round_take(defence_round *round, uint64_t number,
                                      const quality_seat *seats);
-/* Median and steps, after a change of some d. */
+/* Computes median and steps again, after a change of some d. */
 void defence_round_measure(defence_round *round);
 bool defence_is_hostile(const defence_round *round, uint32_t worker);
 

@@ -9,7 +9,7 @@
 #include "bench/defence_survey.h"
 #include "compute/trainer/trainer_inside.h"
 
-/* Halvings of the interval in which the largest size that passes lies. */
+/* Number of halvings of the interval that contains the largest size that passes. */
 enum { BISECTIONS = 5 };
 
 typedef struct defence {
@@ -21,7 +21,7 @@ typedef struct defence {
     bool is_open;
     defence_round round;
     defence_judge judge;
-    quality_shards shards; /* as the run has them: for the windows of the loss test */
+    quality_shards shards; /* those of the run: for the windows of the loss test */
     dp_data read[QUALITY_WORKERS];
 } defence;
 
@@ -79,12 +79,12 @@ static dp_status pass(defence *d, bool *all)
     return DP_OK;
 }
 
-/* The attackers know the rule, all updates and even which windows will be drawn. All of them send
- * with the same size. */
+/* The attackers know the rule, all updates and even the windows that will be drawn. All of them use
+ * the same size. */
 static dp_status attack(defence *d, const quality_seat *seats)
 {
-    /* No rule looks at single updates: as long as what it is added to, so that nothing is left of
-     * that on the whole. */
+    /* No rule tests single updates: the attack is as long as the vector to which it is added, so
+     * that the sum cancels. */
     double size = 1;
     if (has_size(d->c->attack) && decides_by_update(d->c->rule)) {
         double most = DEFENCE_DRIFT_MAX;
@@ -113,7 +113,7 @@ static void count(defence *d, const defence_verdicts *v)
     }
 }
 
-/* Counts the workers that the rule has put out in the rounds so far: they stay out. */
+/* Counts the workers that the rule has removed in the rounds so far: they do not return. */
 static void count_out(const defence *d)
 {
     defence_result *const out = d->result;

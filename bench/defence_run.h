@@ -1,5 +1,5 @@
-/* One run of bench_defence: the rounds of quality_run.h with hostile workers in them and a rule
- * against these. */
+/* One run of bench_defence: the rounds of quality_run.h with hostile workers and a rule against
+ * them. */
 #ifndef DP_BENCH_DEFENCE_RUN_H
 #define DP_BENCH_DEFENCE_RUN_H
 
@@ -22,17 +22,17 @@ typedef struct defence_result {
     double honest_rejected;
     double hostile_seen;
     double hostile_rejected;
-    double hostile_out; /* put out of the run, */
+    double hostile_out; /* removed from the run, */
     double honest_out;
     double last_out; /* the last of them in this round */
     double size;     /* mean size of DEFENCE_DRIFT and DEFENCE_NUDGE */
-    double rule_s;   /* CPU time of the rule, of all voters; without the questions of attackers */
+    double rule_s;   /* CPU time of the rule, of all voters, without the calls by attackers */
     double tests;    /* of gain */
 } defence_result;
 
 struct defence_survey;
 
-/* survey: not NULL: told of every round, in which all are honest. */
+/* survey, if not NULL, gets every round; all workers are honest in them. */
 void defence_run(const quality_scale *scale, const defence_case *c, const quality_text *text,
                  uint64_t seed, struct defence_survey *survey, defence_result *result);
 

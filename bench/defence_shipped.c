@@ -7,7 +7,7 @@
 
 enum {
     ONE = 65536,
-    TOLD_US = 1000 /* between two READY: hostile workers, who are last, know all others */
+    TOLD_US = 1000 /* between two READY: hostile workers are the last and know all others */
 };
 
 /* One round, as voters see it. */
@@ -75,7 +75,7 @@ static dp_status judge_one(session *s, dp_judge *judge, uint32_t voter, uint32_t
     return DP_OK;
 }
 
-/* Adds this voter's words: for updates that it would list, and against members that it accuses. */
+/* Adds this voter's votes: for updates that it would list, and against members that it accuses. */
 static dp_status ask_voter(session *s, uint32_t voter, bool keeps, uint32_t *have, uint32_t *accuse)
 {
     dp_judge judge = s->shipped->judges[voter];

@@ -15,13 +15,13 @@ typedef struct defence_shipped {
     dp_judge judges[DEFENCE_VOTERS];
     dp_judge_member members[DEFENCE_VOTERS][QUALITY_WORKERS];
     uint64_t training_tokens; /* of a node in a round */
-    /* the round in which a majority of voters put it out of the run; 0: it is in */
+    /* the round in which a majority of voters removed it from the run; 0: it was not */
     uint64_t out[QUALITY_WORKERS];
 } defence_shipped;
 
 void defence_shipped_open(defence_shipped *shipped);
-/* Of all counted updates of this round; as of a round that never was, where keeps is false. tests:
- * of gain, added to. */
+/* Judges all counted updates of this round; keeps false: does not change the state for later
+ * rounds. tests: tests of gain are added to it. */
 DP_MUST dp_status defence_shipped_ask(defence_shipped *shipped, const defence_round *round,
                                       bool keeps, bool rejected[QUALITY_WORKERS], uint64_t *tests);
 

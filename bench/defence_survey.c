@@ -59,7 +59,7 @@ static bool is_rejected(double cosine, double ref, double share)
     return cosine <= 0 || (ref > 0 && cosine < share * ref);
 }
 
-/* The cosines of one update by all voters and references, and what the thresholds make of them. */
+/* The cosines of one update by all voters and references, and the verdicts of the thresholds. */
 static void look_at_cosines(defence_survey *s, const defence_round *round, defence_attack attack,
                             uint32_t phase, uint32_t worker)
 {
@@ -87,8 +87,8 @@ static void look_at_cosines(defence_survey *s, const defence_round *round, defen
     }
 }
 
-/* Of honest updates the bits to all others; of a forged one to those of the others that are told
- * before it. */
+/* Of an honest update: the bits to all others; of a forged one: to those of the others that were
+ * announced before it. */
 static void look_at_likeness(defence_survey *s, const defence_judge *judge,
                              const defence_round *round, survey_samples *to, uint32_t worker)
 {
@@ -209,7 +209,7 @@ dp_status defence_survey_round(defence_survey *s, defence_judge *judge, defence_
         s->likeness[i] = defence_likeness_of(round->workers[i].d, round->elements);
         none.likeness[i] = s->likeness[i];
     }
-    /* The first rounds have no reference of the round before, and nothing to replay. */
+    /* The first rounds have no reference of the round before, and no update to replay. */
     if (round->number > DEFENCE_HISTORY && round->number <= s->rounds / 3 + DEFENCE_HISTORY) {
         DP_TRY(look(s, judge, round, 0));
     } else if (round->number > s->rounds - s->rounds / 3) {

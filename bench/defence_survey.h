@@ -1,6 +1,5 @@
 /* The measurements that voters would make: distributions of the statistics of honest updates and of
- * each attack, in the course of a run in which all are honest, and the results of thresholds on
- * them. */
+ * each attack, during a run in which all are honest, and the results of thresholds on them. */
 #ifndef DP_BENCH_DEFENCE_SURVEY_H
 #define DP_BENCH_DEFENCE_SURVEY_H
 

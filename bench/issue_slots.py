@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Issue slots that a kernel takes of the schedulers of an H200 for each element, counted in its machine code, beside the slots that memory
-leaves them: no clock, no card. Needs nvcc and nvdisasm.
+"""Issue slots of an H200's schedulers that a kernel needs per element, counted in its machine code, beside the slots that are available at full
+memory speed: no clock, no card. Needs nvcc and nvdisasm.
 
 issue_slots.py [--nvdisasm PROGRAM] [--json] [NAME...]: one line per kernel of the table below whose name has one of the words
 
-The path through a kernel is the shortest from its entry over what the row says it must meet to an exit, with each loop as often as the row says;
-the slow ways of a division, edges and bad input are longer and left out. One issue slot is a cycle of one scheduler. An instruction takes its pipe for as
-many slots as the throughput table of the CUDA programming guide gives it at 9.0 (128 results of a processor's four schedulers: 1; 64: 2; 16: 8), copies and
-shuffles those of the processor's one port for 128 bytes. The busiest pipe, or issuing itself, is what counts. Memory at full speed leaves
-132 processors x 4 schedulers x 1.7 GHz x 32 lanes / 4.8 TB/s = 6 slots of a lane to a byte. The cost of waiting is not counted.
+The counted path is the shortest from the entry of the kernel to an exit that contains the instructions of its row, with the number of loop rounds
+of its row; the slow paths of a division, edges and bad input are longer and not counted. One issue slot is a cycle of one scheduler. An instruction
+occupies its pipe for as many slots as the throughput table of the CUDA programming guide gives it at 9.0 (128 results of a processor's four
+schedulers: 1; 64: 2; 16: 8), copies and shuffles those of the processor's one port for 128 bytes. The result is that of the busiest pipe, or of
+issuing itself. At full memory speed there are 132 processors x 4 schedulers x 1.7 GHz x 32 lanes / 4.8 TB/s = 6 slots of a lane per byte. Waiting
+is not counted.
 """
 import argparse
 import heapq
@@ -124,7 +125,7 @@ def kernels_of(text):
 
 
 def next_of(code, at):
-    """Where it can go on from an instruction."""
+    """The possible successors of an instruction."""
     guard, op, operands, targets = code[at]
     if op.startswith("BRX"):
         return targets
@@ -137,7 +138,7 @@ def next_of(code, at):
 
 
 def shortest(code, start, wanted):
-    """Indices from start to the nearest instruction behind it that wanted(at) accepts."""
+    """Indices from start to the nearest later instruction that wanted(at) accepts."""
     queue, seen = [(0, start, None)], {}
     while queue:
         cost, at, before = heapq.heappop(queue)

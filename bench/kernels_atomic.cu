@@ -1,4 +1,4 @@
-/* The embedding's gradients by atomic additions: what bench_kernels compares the sorted sums with.
+/* The embedding's gradients by atomic additions: bench_kernels compares them with the sorted sums.
  * Bits differ from run to run. */
 #include "bench/kernels_atomic.h"
 
@@ -17,7 +17,7 @@ static __device__ inline void add4(float *to, const float *x)
 #endif
 }
 
-/* A vector of a row to a thread. */
+/* One vector of a row per thread. */
 static __global__ void __launch_bounds__(THREADS)
     add_kernel(const uint32_t *tokens, size_t n, size_t width, const dp_bf16 *dx, float *d_table)
 {

@@ -1,5 +1,5 @@
-/* A version by atomics of the embedding's gradients, for bench_kernels to compare with; nothing of
- * dpnode calls it. Built where nvcc is. */
+/* A version by atomics of the embedding's gradients, for comparison in bench_kernels; dpnode does
+ * not call it. Built if nvcc is installed. */
 #ifndef DP_BENCH_KERNELS_ATOMIC_H
 #define DP_BENCH_KERNELS_ATOMIC_H
 

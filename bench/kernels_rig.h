@@ -13,7 +13,7 @@
 
 enum { RIG_VOCAB = 50257, RIG_PADDED = 50304 };
 
-/* Pieces of the card's memory; what one kernel writes another reads as something else. */
+/* Pieces of the card's memory; kernels use the same piece for different tensors. */
 typedef enum rig_slot {
     RIG_X,
     RIG_Y,
@@ -65,7 +65,7 @@ typedef dp_status (*rig_launch)(const rig *r, cudaStream_t stream);
 typedef struct rig_kernel {
     const char *name;
     rig_launch run;
-    double narrow; /* halves for each token and channel that must be read or written */
+    double narrow; /* halves per token and channel that must be read or written */
     double flops;  /* products of length^2 / 2 * head, times 2, for each head and row */
     size_t head;   /* 0: 64 */
     bool logits;   /* a chunk of them is read and written instead */
@@ -79,7 +79,7 @@ static inline float *rig_floats(const rig *r, rig_slot s)
     return r->at[s];
 }
 
-/* Vectors of parameters: as long as what qkv holds. */
+/* Vectors of parameters: as long as qkv. */
 static inline size_t rig_parameters(const rig *r)
 {
     return r->tokens * r->width * 3 / 2;
@@ -87,7 +87,7 @@ static inline size_t rig_parameters(const rig *r)
 
 /* ---- bench_kernels.c */
 
-/* False when --only says another name. */
+/* False if --only gives another name. */
 bool rig_wants(const rig *r, const char *name);
 /* Median milliseconds of one launch. */
 dp_status rig_time(rig *r, rig_launch run, float *ms);
@@ -95,7 +95,7 @@ dp_status rig_time(rig *r, rig_launch run, float *ms);
 void rig_print(const rig *r, const char *name, double ms, double bytes, double flops);
 dp_status rig_put(rig *r, rig_slot s, const void *from, size_t bytes);
 dp_status rig_get(rig *r, rig_slot s, void *to, size_t bytes);
-/* Random halves near 1; read as floats their high half says as much. */
+/* Random halves near 1; read as floats they are near 1 too, by their high half. */
 dp_status rig_fill(rig *r, rig_slot s, dp_rng *rng);
 
 /* ---- kernels_step.c */
@@ -105,12 +105,12 @@ dp_status rig_fill(rig *r, rig_slot s, dp_rng *rng);
 #define RIG_ATTENTION_BACK "attention 64 back"
 
 const rig_kernel *rig_step_kernels(size_t *count);
-/* Bytes of scratch that whichever of them takes. */
+/* The largest scratch, in bytes, of these kernels. */
 size_t rig_step_scratch(const rig *r);
 
 /* ---- kernels_rounds.c */
 
-/* Encodings by every codec, then what a round does with a blob. */
+/* Encodings by every codec, then the operations of a round on a blob. */
 dp_status rig_run_rounds(rig *r);
 
 #endif

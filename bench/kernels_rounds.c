@@ -118,7 +118,7 @@ static dp_status run_blob(rig *r)
     DP_TRY(rig_time(r, settle, &ms));
     rig_print(r, "settle sparse", (double)ms, 2.0 * vector + payload, 0.0);
     DP_TRY(rig_time(r, apply, &ms));
-    /* The same blob eight times: memory gives it once. */
+    /* The same blob eight times: only the first read comes from memory. */
     rig_print(r, "apply 8 sparse", (double)ms, 2.0 * vector + payload, 0.0);
     return DP_OK;
 }
@@ -128,7 +128,7 @@ dp_status rig_run_rounds(rig *r)
     dp_rng rng;
     double payload;
     dp_rng_init(&rng, 2);
-    DP_TRY(rig_fill(r, RIG_WIDE, &rng)); /* Steps have moved what was there. */
+    DP_TRY(rig_fill(r, RIG_WIDE, &rng)); /* Earlier steps have changed the contents. */
     size_t count = 0;
     const dp_codec_row *const rows = dp_codec_rows(&count);
     for (size_t i = 0; i < count; i++) {

@@ -103,7 +103,7 @@ static dp_status swiglu_back(const rig *r, cudaStream_t stream)
     return act_back(r, DP_SWIGLU, NULL, stream);
 }
 
-/* Of q, k and v together, the one that no other kernel sums. */
+/* Of q, k and v together: the only bias that no other kernel sums. */
 static dp_status bias_grad(const rig *r, cudaStream_t stream)
 {
     return dp_cuda_add_columns(r->at[RIG_D_QKV], DP_BF16, r->tokens, 3 * r->width, 3 * r->width,
@@ -118,7 +118,7 @@ static dp_cuda_rope rope_of(const rig *r, bool norms)
                           .kv_heads = r->heads,
                           .head = r->head,
                           .type = DP_BF16,
-                          /* any numbers will do */
+                          /* any numbers */
                           .angles = rig_floats(r, RIG_TABLE),
                           .q_gain = norms ? rig_floats(r, RIG_GAIN) : NULL,
                           .k_gain = norms ? rig_floats(r, RIG_GAIN) : NULL,
@@ -220,7 +220,7 @@ static dp_status embed_back(const rig *r, cudaStream_t stream)
                                   rig_floats(r, RIG_TABLE), r->at[RIG_SCRATCH], stream);
 }
 
-/* Of the table alone: what the version by atomics is beside. */
+/* Only of the table, for comparison with the version by atomics. */
 static dp_status embed_table_back(const rig *r, cudaStream_t stream)
 {
     const dp_cuda_embed e = embed_of(r);
@@ -284,7 +284,7 @@ static dp_status lars_move(const rig *r, cudaStream_t stream)
                              layer_terms(r), rig_floats(r, RIG_GAIN), stream);
 }
 
-/* All parameters as one matrix, as wide as what an MLP makes. */
+/* All parameters as one matrix, as wide as the output of an MLP layer. */
 static dp_status muon_momentum(const rig *r, cudaStream_t stream)
 {
     const dp_cuda_optim_terms *const terms = r->at[RIG_TERMS];
@@ -308,7 +308,7 @@ static dp_status bf16_nearest(const rig *r, cudaStream_t stream)
                            stream);
 }
 
-/* After nearest: no master starts anew. */
+/* After nearest: no master is initialized again. */
 static dp_status bf16_masters(const rig *r, cudaStream_t stream)
 {
     return dp_cuda_masters(rig_floats(r, RIG_D_WIDE), rig_floats(r, RIG_WIDE), rig_parameters(r),
@@ -333,8 +333,8 @@ static dp_status snapshot(const rig *r, cudaStream_t stream)
                             r->at[RIG_SCRATCH], stream);
 }
 
-/* ---- the table. Gradients of embeddings are added to; AdamW has x, m and v both ways, and
- * gradients; others what their headers say. */
+/* ---- the table. Gradients of embeddings are accumulated; AdamW reads and writes x, m and v, and
+ * reads gradients; for others see their headers. */
 
 static const rig_kernel kernels[] = {
     {"layer norm", layer_norm, 2, 0, 0, false, 0, 0, 0},

@@ -13,7 +13,8 @@ All are GPT-2 over bytes. The tokens are of all nodes together, and the same for
 its share of them. ddp is one trainer with the batch of all nodes (H = 1 up to rounding).
 
 Each method has a sweep for itself in each table: one seed, --sweep-share of the length, the learning rate at --lr-factors of the
-scale's, and for diloco pairs of --outer (eta/mu). The rate rises for as many steps as in the table. Where the best rate is the least
+scale's, and for diloco pairs of --outer (eta/mu). The rate rises as in a run
+without train.warmup_tokens: for 200 steps, in the table and in a sweep of at least 800. Where the best rate is the least
 or the greatest that was tried, the next one is tried too, --widen times. The table runs with the best. "!": it is still at an edge, so
 a wider sweep might find a better one.
 

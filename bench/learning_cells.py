@@ -1,11 +1,10 @@
-"""The cells of bench/learning.py: the runs of bench_quality that a table needs, the sweep that settles a method's rates, and the file of
-what is finished. Starts nothing."""
+"""The cells of bench/learning.py: the runs of bench_quality that a table needs, the sweep that decides a method's rates, and the file of finished
+cells. Starts nothing."""
 import dataclasses
 import json
 import os
 
 UNIT_STEPS, UNIT_NODES = 300, 16  # steps of a node are a multiple of these, where the nodes are 2, 4, 8 or 16: rounds of 15 to 300 fit
-WARMUP = 25                       # one of so many steps of the table's runs
 SHARED_INNER = 15                 # of cells whose steps are the same in rounds of any length
 ALONE = ("single",)               # one node
 UNROUNDED = ("single", "ddp")     # the length of a round does not matter to them
@@ -35,7 +34,7 @@ class Scale:
         return self.tokens or -(-20 * self.parameters() // unit) * unit
 
     def steps(self, nodes, inner, share=1.0):
-        """Of one node: whole rounds, as near as they come to that share of the tokens."""
+        """Steps of one node: whole rounds, as close as possible to that share of the tokens."""
         return max(1, round(share * self.tokens_of_all() / (nodes * self.rows * self.context * inner))) * inner
 
 
@@ -84,14 +83,12 @@ def settings_of(method, scale, sweep, factors):
 
 
 def cell_of(row, scale, setting, seed, share=1.0, points=None, split="alike"):
-    """A run of bench_quality: equal cells give equal results, up to the noise that the bench has. The learning rate rises for as many
-    steps in a short run of a sweep as in the table: less would let no high rate through."""
+    """A run of bench_quality: equal cells give equal results, up to the noise that the bench has."""
     group = row.group
     steps = scale.steps(group.nodes, group.inner, share)
-    warmup = max(1, scale.steps(group.nodes, group.inner) // WARMUP)
     inner = SHARED_INNER if row.method in UNROUNDED and steps % SHARED_INNER == 0 else group.inner
     cell = {"only": row.method, "text": group.text, "optimizer": group.optimizer, "seed": seed, "steps": steps, "inner": inner,
-            "warmup": warmup, "layers": scale.layers, "width": scale.width, "heads": scale.heads, "context": scale.context, "rows": scale.rows,
+            "layers": scale.layers, "width": scale.width, "heads": scale.heads, "context": scale.context, "rows": scale.rows,
             "eval": scale.eval, "points": points or scale.points, "split": split, **setting}
     if row.method not in ALONE:
         cell["nodes"] = group.nodes
@@ -155,7 +152,7 @@ def wanted(rows, scale, sweep, seeds, results, split="alike"):
 
 
 def command(program, cell, paths):
-    """paths: where the texts of cells lie; None: the bench's own."""
+    """paths: files of the texts of cells; None: the bench's own text."""
     words = [program, "--json", "--jobs", "1"]
     for name, value in cell.items():
         path = paths.get(value) if name == "text" else None
@@ -165,7 +162,7 @@ def command(program, cell, paths):
 
 
 def read_results(path):
-    """Finished cells by key. A line that an interruption cut is as if it were not there."""
+    """Finished cells by key. A line that was cut by an interruption is ignored."""
     results = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -179,7 +176,7 @@ def read_results(path):
 
 
 def keep_result(path, cell, result):
-    """Behind a line that was cut a new one begins."""
+    """Begins a new line after one that was cut."""
     with open(path, "ab+") as file:
         file.seek(0, os.SEEK_END)
         cut = False

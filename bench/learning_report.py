@@ -1,4 +1,4 @@
-"""What bench/learning.py says about finished cells: bytes of a node, computed wall time, table, headlines, plots. Starts nothing."""
+"""The report of bench/learning.py on finished cells: bytes of a node, computed wall time, table, headlines, plots. Starts nothing."""
 import os
 import statistics
 
@@ -32,7 +32,7 @@ def wall_s(steps, seconds, sent, mbit):
 
 
 def measures(row, scale, setting, seeds, results, split="alike"):
-    """Of the seeds that are finished; None: none is."""
+    """The mean over the finished seeds; None: no seed is finished."""
     cells = [cell_of(row, scale, setting, seed, split=split) for seed in seeds]
     done = {cell["seed"]: results[key_of(cell)] for cell in cells if key_of(cell) in results and "losses" in results[key_of(cell)]}
     if not done:
@@ -89,7 +89,7 @@ def line(row, own, found, seeds, edge):
 
 
 def headlines(group, found, seeds):
-    """The shipped mode beside ddp and beside dense DiLoCo."""
+    """The default mode beside ddp and beside dense DiLoCo."""
     own = found.get("shipped")
     for other_name in ("ddp", "diloco"):
         other = found.get(other_name)
@@ -161,7 +161,7 @@ def curves_of(found, x_of):
 
 
 def plots(folder, group, found):
-    """Loss against bytes, tokens and computed wall time: one SVG each. Gives their names."""
+    """Loss against bytes, tokens and computed wall time: one SVG each. Returns their names."""
     os.makedirs(folder, exist_ok=True)
     where = f"{group.nodes} nodes, rounds of {group.inner}, {group.optimizer}, {group.text}"
     axes = {"bytes": ("MB sent by one node, dense methods by all-reduce", lambda own, share, sent: sent / MEGA, True),

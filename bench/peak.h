@@ -14,7 +14,7 @@
 
 enum { PEAK_SUMS = 16, PEAK_TURNS = 1 << 20, PEAK_TRIES = 7 };
 
-static volatile float peak_sink; /* So that nobody removes the loop. */
+static volatile float peak_sink; /* So that the compiler does not remove the loop. */
 
 typedef float peak_vec4 __attribute__((vector_size(16)));
 
@@ -99,7 +99,7 @@ typedef double peak_loop_call(void);
 static peak_loop_call *peak_loop(const dp_ops *ops)
 {
     peak_loop_call *loop = peak_generic;
-    (void)ops; /* Not looked at on other processors. */
+    (void)ops; /* Not read on other processors. */
 #if defined(__x86_64__)
     if (strcmp(ops->name, "avx512bf16") == 0) {
         loop = peak_avx512bf16;

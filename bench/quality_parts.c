@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Part p of a blob in one piece. */
+/* Part p of a blob, contiguous. */
 static dp_status part_of(const quality_parts *parts, dp_view blob, size_t n, uint32_t p, dp_buf *to)
 {
     dp_part_blob cut[DP_PARTS_MAX];
@@ -13,7 +13,7 @@ static dp_status part_of(const quality_parts *parts, dp_view blob, size_t n, uin
     return dp_buf_append(to, cut[p].runs);
 }
 
-/* Pieces of one part, and what of them is left to be added up. */
+/* Pieces of one part, and the number of them that remain to be added up. */
 typedef struct pieces {
     dp_buf bufs[QUALITY_WORKERS];
     dp_buf subtotal;
@@ -22,7 +22,8 @@ typedef struct pieces {
     uint32_t n;
 } pieces;
 
-/* Those at the other site than the owner of part p become one, in the place of the first. */
+/* Replaces the pieces from the other site than that of the owner of part p by one sum, in the place
+ * of the first. */
 static dp_status collect(pieces *all, const dp_codec *codec, dp_part_place place, uint32_t p)
 {
     dp_view views[QUALITY_WORKERS];

@@ -33,8 +33,8 @@ static const quality_row *find(const quality_row *rows, size_t n_rows, const cha
     return NULL;
 }
 
-/* Losses of all seeds, and the curve of each: what one node has sent to all others, by the share of
- * the whole that one copy had then. */
+/* Losses of all seeds, and the curve of each: the bytes that one node has sent to all others, in
+ * proportion to the share of one copy at that point. */
 static void print_seeds(const quality_row *row)
 {
     printf("\"losses\":[");
@@ -111,8 +111,8 @@ typedef struct claim {
     double most;
 } claim;
 
-/* A control is worse than what it leaves out, who exchanges is better than who does not, and losing
- * or delaying a part costs little. */
+/* A configuration without a feature is worse than one with it; nodes that exchange are better than
+ * one alone; losing or delaying a part of the contributions costs little. */
 static const claim claims[] = {
     {"no-feedback", "sparse-1/32", 0, INFINITY}, {"sparse-1/32", "ddp", 0, INFINITY},
     {"single", "sparse-1/32", 0, INFINITY},      {"single", "shipped", 0, INFINITY},
@@ -131,14 +131,14 @@ static unsigned say(bool holds, bool json, const char *text, double value)
     return holds ? 0 : 1;
 }
 
-/* A plan in which nobody closes rounds for a while, and the one without. */
+/* A plan with a period without decided rounds, and the same plan without it. */
 static const struct {
     const char *away;
     const char *steady;
 } returns[] = {{"return", "shipped"}, {"return-dense", "average"}, {"return-diloco", "diloco"}};
 
-/* Gossip alone gains two thirds of what rounds of that time gain, its work is no loss when it comes
- * back, and none comes later. */
+/* Gossip alone gains two thirds of the gain of rounds in that time; the return of its work does not
+ * raise the loss, neither at once nor later. */
 static unsigned check_return(const quality_row *rows, size_t n_rows, size_t which, bool json)
 {
     const quality_row *const away = find(rows, n_rows, returns[which].away);
@@ -208,8 +208,8 @@ unsigned quality_check(const quality_row *rows, size_t n_rows, double slack, boo
     return broken;
 }
 
-/* Curves of the first seed. Nothing sent has no place on a logarithmic axis: a level line
- * instead. */
+/* Curves of the first seed. A logarithmic axis has no place for zero bytes, so that case is a
+ * horizontal line. */
 static void write_plot(FILE *out, const quality_row *rows, size_t n_rows, const char *png)
 {
     fprintf(out,

@@ -21,13 +21,13 @@ double quality_loss(const quality_row *row);
 /* Least and most of the seeds. */
 void quality_loss_range(const quality_row *row, double *least, double *most);
 
-/* JSON: "sent" is of inner steps, which is a round where rounds are not single steps. */
+/* JSON: "sent" is per inner steps: per round, unless rounds are single steps. */
 void quality_print(const quality_row *rows, size_t n_rows, uint32_t inner, bool json);
-/* One line per claim that the rows at hand allow; returns how many do not hold. The allowed
- * differences of loss are meant for means of seeds in long runs; slack: the factor by which they
- * are widened. */
+/* Prints one line per claim that can be checked with these rows; returns the number of claims that
+ * do not hold. The allowed differences of loss are meant for means of seeds in long runs; slack:
+ * the factor by which they are widened. */
 unsigned quality_check(const quality_row *rows, size_t n_rows, double slack, bool json);
-/* Curves of loss against bytes, by gnuplot. DP_IO: there is none, or it failed. */
+/* Curves of loss against bytes, by gnuplot. DP_IO: gnuplot is not installed, or it failed. */
 DP_MUST dp_status quality_plot(const quality_row *rows, size_t n_rows, const char *png,
                                dp_why *why);
 

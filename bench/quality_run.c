@@ -28,13 +28,13 @@ typedef struct worker {
     uint64_t carried;
     bool counted;
     bool rejected;   /* by a hook */
-    uint32_t age;    /* 1: it came too late for the round before, and waits for this one */
-    uint32_t missed; /* rounds without it, one after the other */
-    /* As the ledger has it. */
+    uint32_t age;    /* 1: it was too late for the round before, and waits for this one */
+    uint32_t missed; /* consecutive rounds without it */
+    /* As in the ledger. */
     uint64_t included; /* round; 0: never */
     uint64_t w;
     uint64_t bytes; /* sent */
-    double formula; /* the same, as it should be */
+    double formula; /* the same, by the formula */
 } worker;
 
 typedef struct run {
@@ -50,8 +50,8 @@ typedef struct run {
     dp_density density;
     const quality_text *text;
     quality_shards shards;
-    dp_buf combined; /* of a hook or of owners: what replaces the weighted sum */
-    float *left;     /* of owners: what their sums left out; NULL: none */
+    dp_buf combined; /* of a hook or of owners: the vector that replaces the weighted sum */
+    float *left;     /* of owners: the residual of their sums; NULL: none */
     uint64_t sums_bytes;
 } run;
 
@@ -82,7 +82,7 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     const uint64_t seen_by = own ? 1 : plan->workers;
     const uint64_t a_step = seen_by * m.batch_rows * scale->context;
     m.total_tokens = scale->steps * a_step;
-    m.warmup_tokens = scale->warmup > 0 ? scale->warmup * a_step : m.total_tokens / 25;
+    m.warmup_tokens = scale->warmup * a_step;
     m.inner_steps_max = scale->inner;
     m.n_shards = 1;
     m.shards[0] = (dp_manifest_shard){
@@ -186,11 +186,11 @@ static dp_status publish(run *r, worker *w, bool dense)
         (dp_weight_in){.tokens = done.tokens, .steps = done.steps, .rounds = rounds_of(r, w)};
     DP_TRY(dp_codec_energy(blob, dp_trainer_elements(w->trainer), &w->claim.energy));
     w->carried = done.carried;
-    /* H = 1 sends after every step; the blob has one size whatever the steps behind it. A worker
-     * that is alone sends nothing. */
+    /* H = 1 sends after every step; the size of a blob does not depend on the number of its steps.
+     * A single worker sends nothing. */
     const uint64_t times = r->plan->kind == QUALITY_AS_ONE ? r->scale->inner : r->n > 1;
     w->bytes += blob.size * times;
-    quality_plan sent = *r->plan; /* After a lost publication it keeps more. */
+    quality_plan sent = *r->plan; /* After a lost publication it accumulates more rounds. */
     dp_codec codec;
     uint64_t elements;
     DP_TRY(dp_codec_peek(blob, &codec, &elements));
@@ -200,8 +200,8 @@ static dp_status publish(run *r, worker *w, bool dense)
     return DP_OK;
 }
 
-/* Rounds that wait for who is late in each: the third without it, then ever fewer
- * (gossip/round/deadline.h). */
+/* Whether this round waits for a worker that is always late: the third round without it does, then
+ * ever fewer (gossip/round/deadline.h). */
 static bool is_in_time(run *r, const worker *w)
 {
     if (r->plan->slow_late && w->steps < r->scale->inner) {
@@ -210,8 +210,8 @@ static bool is_in_time(run *r, const worker *w)
     return dp_rng_below(&r->rng, 100) >= r->plan->drop_percent;
 }
 
-/* Draws the workers that are counted; at least one is. A publication that waits since the round
- * before is always counted. */
+/* Draws the workers that are counted; at least one is. A publication that has waited since the
+ * round before is always counted. */
 static void draw_counted(run *r)
 {
     uint32_t n = 0;
@@ -232,7 +232,7 @@ typedef struct decision {
     uint32_t q[QUALITY_WORKERS];
     dp_view blobs[QUALITY_WORKERS];
     uint32_t n;
-    dp_view sum; /* in place of all; empty: none */
+    dp_view sum; /* replaces all; empty: none */
 } decision;
 
 /* The numbers of the record, as gossip/ledger/valid.c fills them in. */
@@ -287,7 +287,7 @@ static dp_trainer_record record_of(const run *r, const decision *d, const qualit
     return record;
 }
 
-/* A hook's sum as one update that keeps all, so its share is 1. */
+/* A hook's sum as one update with all elements, so its share is 1. */
 static dp_status combine(run *r, decision *d)
 {
     const quality_hooks *const hooks = r->plan->hooks;
@@ -320,7 +320,7 @@ static dp_status add_all(const decision *d, size_t n, float *room, float *g)
     return DP_OK;
 }
 
-/* The sums of all owners as one update: parts end at codec runs, so that is the same. */
+/* The sums of all owners as one update: parts end at codec runs, so the result is the same. */
 static dp_status sum_up_parts(run *r, decision *d)
 {
     const size_t n = dp_trainer_elements(r->workers[0].trainer);
@@ -398,7 +398,7 @@ static dp_status compare(run *r)
     return DP_OK;
 }
 
-/* On the texts that the workers read, each weighed by their number. */
+/* On the texts that the workers read, each weighted by the number of its workers. */
 static dp_status loss_of(run *r, double *loss)
 {
     const double rotated = (double)r->shards.rotated_workers / r->n;
@@ -431,8 +431,8 @@ static dp_status look(run *r)
     return DP_OK;
 }
 
-/* The pieces for owners and the worker's own result are together as long as one blob, with a header
- * for each. */
+/* The pieces for other owners and the worker's own result have together the size of one blob, plus
+ * a header for each. */
 static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
 {
     const dp_trainer *const any = r->workers[0].trainer;
@@ -445,7 +445,7 @@ static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
     return DP_OK;
 }
 
-/* Shows the publications to a hook, which may change and reject them. */
+/* Passes the publications to a hook, which may change and reject them. */
 static dp_status show(run *r)
 {
     const quality_hooks *const hooks = r->plan->hooks;
@@ -501,14 +501,14 @@ static dp_status close_round(run *r, bool dense, uint32_t overlap)
     return compare(r);
 }
 
-/* A curve has so many points, whatever the number of rounds. */
+/* The number of points of a curve, which does not depend on the number of rounds. */
 static bool is_point(const run *r, uint32_t round, uint32_t rounds)
 {
     const uint32_t every = rounds > r->scale->points ? rounds / r->scale->points : 1;
     return round % every == 0 || round == rounds;
 }
 
-/* The statistics of the lines that a proposer would report in this round of so many. */
+/* The uplink statistics that a proposer would report in this round of so many. */
 static dp_lines lines_in(uint32_t round, uint32_t rounds)
 {
     return round > rounds / 4 && round <= rounds - rounds / 4 ? DP_LINES_SLOW : DP_LINES_FREE;

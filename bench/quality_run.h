@@ -1,6 +1,6 @@
 /* One experiment of bench_quality and bench_defence: several trainers in one process that exchange
  * updates as the nodes of a run do, with the trainer, the codecs, the weights and the clips of the
- * product. There is no network and no vote: who is counted is drawn. */
+ * product. There is no network and no vote: a random choice decides which workers are counted. */
 #ifndef DP_BENCH_QUALITY_RUN_H
 #define DP_BENCH_QUALITY_RUN_H
 
@@ -28,7 +28,7 @@ typedef struct quality_scale {
     uint32_t rows;   /* sequences per step and worker */
     uint32_t steps;  /* of a worker at full speed */
     uint32_t inner;  /* of them in a round */
-    uint32_t warmup; /* of them with a learning rate that rises; 0: one of 25 */
+    uint32_t warmup; /* of them with a learning rate that rises; 0: as a run without that key */
     uint32_t lr_nano;
     dp_optim_kind optimizer; /* 0: AdamW */
     uint32_t eval_tokens;    /* held-out text behind each point of a curve */
@@ -37,25 +37,25 @@ typedef struct quality_scale {
 
 typedef enum quality_kind {
     QUALITY_ROUNDS, /* local steps, then a round that counts publications */
-    /* one node with the batch of all: a round for every step (H = 1), to rounding */
+    /* one node with the batch of all: a round for every step (H = 1), except for rounding */
     QUALITY_AS_ONE,
-    /* pairs exchange frozen work; one round at the end folds it back, or rounds between */
+    /* pairs exchange frozen work; one round at the end, or rounds in between, bring it back */
     QUALITY_GOSSIP
 } quality_kind;
 
-/* A worker between its publication and the record. The pointers are valid during the call of the
- * hook. */
+/* A worker between its publication and the record. The pointers are valid only during the call of
+ * the hook. */
 typedef struct quality_seat {
     dp_trainer *trainer;
     const float *a; /* the newest update before compression; NULL: none in this round */
     dp_buf *blob;
-    dp_weight_in *claim; /* its energy follows from the blob after the hook */
+    dp_weight_in *claim; /* its energy is computed from the blob after the hook */
     bool counted;        /* in time */
     bool rejected;       /* set by the hook: the record leaves the update out */
 } quality_seat;
 
-/* Changes what a round adds up. The workers are asked in the order of their index. Rounds with
- * hooks have no overlap and no parts. */
+/* Changes the updates of a round, or their sum. Hooks get the workers in the order of their index.
+ * Rounds with hooks have no overlap and no parts. */
 typedef struct quality_hooks {
     void *context;
     /* After the publications of round number round. */
@@ -73,32 +73,33 @@ typedef struct quality_plan {
     quality_split split;
     const quality_hooks *hooks; /* NULL: none */
     dp_view start;              /* state bytes that the workers begin with; empty: a new model */
-    dp_buf *end;                /* not NULL: gets those that they end with */
+    dp_buf *end;                /* if not NULL, gets the state bytes at their end */
     uint32_t workers;
     uint32_t batches; /* QUALITY_AS_ONE: as many as it has nodes; 0: QUALITY_BATCHES */
     dp_codec_kind codec;
-    uint32_t keep; /* sparse: one element of so many travels; else 0 */
-    /* down to one of so many where lines are slow, as in the middle half of the rounds, and free in
-     * the others; 0: keep always */
+    uint32_t keep; /* sparse: one element of so many is sent; else 0 */
+    /* sparse: down to one of so many; lines are slow in the middle half of the rounds, and free in
+     * the others; 0: always keep */
     uint32_t keep_most;
     uint32_t beta_milli;   /* error feedback; 0: none */
     uint32_t alpha_milli;  /* outer step */
     uint32_t mu_milli;     /* its momentum */
     uint32_t drop_percent; /* of the publications are left out of their round */
-    uint32_t overlap;      /* steps that are done between publication and application */
+    uint32_t overlap;      /* steps between publication and application */
     uint32_t every; /* gossip: each so many'th exchange is a round of all; 0: the last alone */
-    bool parts;     /* rounds of parts; the codec keeps all */
+    bool parts;     /* rounds of parts; the codec keeps all elements */
     /* Owners add up sparse updates of their parts, and their sums keep one element of so many, with
-     * error feedback of the owners; 0: everybody fetches every update. Owners stay the same. */
+     * error feedback of the owners; 0: every node fetches every update. Owners do not change. */
     uint32_t sums_keep;
-    bool sums;   /* ... of two sites, sums of which travel (site_sums of the manifest) */
+    bool sums;   /* ... of two sites, which send their sums (site_sums of the manifest) */
     bool unlike; /* steps per round as 1 : 1/2 : 1/4 : 1 */
-    /* the two slow ones of these come too late for every round that does not wait for them */
+    /* the two slow ones of these are too late for every round that does not wait for them */
     bool slow_late;
-    /* QUALITY_AWAY rounds in the middle that nobody closes: pairs exchange, and the last of them
-     * brings back what they have */
+    /* QUALITY_AWAY rounds in the middle are not decided: pairs exchange, and the last of these
+     * rounds brings back their work */
     bool away;
-    bool stale; /* who came too late for a round counts in the next one, at half its clip */
+    /* an update that was too late for a round counts in the next one, at half its clip */
+    bool stale;
 } quality_plan;
 
 typedef struct quality_point {
@@ -118,8 +119,8 @@ typedef struct quality_result {
     double after;  /* ... and QUALITY_AFTER rounds after these */
     double loss;   /* of the last model, over the whole held-out text that is asked for */
     double bytes;  /* per parameter and full-speed step: one copy of what one worker sends */
-    /* ... and what it sends to all others: each update to each of them, or the parts to their
-     * owners and the sum of the own part to each */
+    /* ... and the bytes that it sends to all others: each update to each of them, or the parts to
+     * their owners and the sum of its own part to each */
     double sent;
     double bytes_formula; /* the same from codec, density and size */
     double cpu_s;
@@ -133,10 +134,10 @@ typedef struct quality_result {
 void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,
                  uint64_t seed, quality_result *result);
 
-/* As many nodes as the plan stands for. */
+/* The number of nodes that the plan represents. */
 uint32_t quality_nodes(const quality_plan *plan);
-/* Bytes of one publication of n parameters. Sparse: entries at random places; what clusters takes a
- * little more or less. */
+/* Bytes of one publication of n parameters. Sparse: for entries at random places; clustered ones
+ * take a little more or less. */
 double quality_bytes_of(const quality_plan *plan, double n);
 
 #endif

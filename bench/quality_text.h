@@ -1,5 +1,5 @@
-/* The text of bench_quality as a run takes it: a tokenizer of bytes alone and one token shard.
- * Trains nothing. */
+/* The text of bench_quality in the form of a run: a tokenizer of bytes and one token shard. Trains
+ * nothing. */
 #ifndef DP_BENCH_QUALITY_TEXT_H
 #define DP_BENCH_QUALITY_TEXT_H
 
@@ -14,20 +14,20 @@ typedef struct quality_text {
     uint64_t tokens;
 } quality_text;
 
-/* path NULL: the King James Bible from Debian's bible-kjv. On failure, with a sentence, text is
- * closed. */
+/* path NULL: the King James Bible from Debian's bible-kjv. On failure why holds a sentence, and
+ * text is closed. */
 DP_MUST dp_status quality_text_open(quality_text *text, const char *path, dp_why *why);
 void quality_text_close(quality_text *text);
 
 /* The text that each worker reads. The held-out text is the last 5 % of the text in every case. */
 typedef enum quality_split {
-    QUALITY_ALIKE,   /* all the whole text, each in an order of its own */
+    QUALITY_ALIKE,   /* each worker the whole text, in its own order */
     QUALITY_PARTS,   /* worker i of n: part i of n of the training text */
     QUALITY_TONGUES, /* every second worker: the text with its letters rotated by 13 */
     QUALITY_MINORITY /* every fourth worker: the same */
 } quality_split;
 
-/* The shards of the workers and what their model is evaluated on. */
+/* The shards of the workers and the held-out text of the evaluation. */
 typedef struct quality_shards {
     dp_buf bytes[QUALITY_WORKERS];
     uint64_t tokens[QUALITY_WORKERS];
@@ -37,7 +37,7 @@ typedef struct quality_shards {
     dp_data held[2]; /* plain and rotated */
 } quality_shards;
 
-/* quality_shards_close must follow in every case. text is borrowed until then. */
+/* The caller must call quality_shards_close in every case. text is borrowed until then. */
 DP_MUST dp_status quality_shards_open(quality_shards *shards, const quality_text *text,
                                       quality_split split, uint32_t workers, dp_why *why);
 void quality_shards_close(quality_shards *shards);

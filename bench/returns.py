@@ -6,11 +6,11 @@ all are without a majority of voters for a while (tests/lib/returning.py).
 
   before, after  loss of the last round before the fault, and of the first one that was trained on the model with the returned work
   worst          the highest of the five rounds behind it
-  work           did a round count what was learnt without a majority? It ages with the rounds that were missed (PROTOCOL.md)
-  gain           from the mean loss of the five rounds before the fault to that of the five behind the return, as a share of what
-                 a run without a fault gains from that loss on in as many rounds as the time between both had room for
-A row breaks the rule when after > before or gain < 2/3. Exit status 1 then. Rounds last as long as the time of local work, so
-that a machine which is busy at times makes rounds of fewer tokens, and gains less from each: let nothing else run beside it.
+  work           did a round count the work done without a majority? Its weight falls with the number of missed rounds (PROTOCOL.md)
+  gain           from the mean loss of the five rounds before the fault to that of the five behind the return, as a share of the gain of a run
+                 without a fault that starts at that loss and has as many rounds as fit in this time
+A row breaks the rule when after > before or gain < 2/3. Exit status 1 then. Rounds last as long as the time of local work, so on a machine that is
+busy at times a round has fewer tokens and gains less: run nothing else beside it.
 The loss of a round is the mean over the tokens of all that it lists, on text that most of them see for the first time."""
 import argparse
 import os
@@ -23,7 +23,7 @@ from returning import Run  # noqa: E402
 
 WARM_TOKENS = 1500000
 LEAST_GAIN = 2 / 3
-SMOOTH = 5 # rounds; the loss of one round is no surer than what five gain
+SMOOTH = 5 # rounds; the noise of the loss of one round is as large as the gain of five
 
 
 def king_james(folder):
@@ -50,7 +50,7 @@ def mean(values):
 
 
 def fair_gain(curve_losses, before, rounds):
-    """From the first place on where the loss is that low, by straight lines between means of rounds."""
+    """Starts at the first point at which the loss is that low, interpolated between means of rounds."""
     losses = [mean(curve_losses[i:i + SMOOTH]) for i in range(len(curve_losses) - SMOOTH + 1)]
     at = next((i for i, loss in enumerate(losses) if loss <= before), len(losses) - 1)
     begin = at if at == 0 or losses[at] == losses[at - 1] else at - (before - losses[at]) / (losses[at - 1] - losses[at])

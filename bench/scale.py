@@ -3,9 +3,9 @@
 
     python3 bench/scale.py --dpsim build/release/dpsim [--nodes 10,32,64,100,320,1000] [--until 140] [--round 30] [--changes 10]
 
-All members stand in the chain from the start, and --changes of them die or come back per minute, whatever their number. Bytes are
-what a node puts on its links, per second that it runs, without the first seconds in which all start. "dead" is from a kill to the
-first word of it at each other node, "record" from the first node that has a record on disk to each other one that had the record
+All members are in the chain from the start, and --changes of them die or come back per minute, independent of their number. Bytes are those that a
+node sends per second of its life, without the first seconds in which all start. "dead" is from a kill until each other node knows of it, "record"
+from the first node that has a record on disk to each other one that had the record
 before it.
 """
 import argparse

@@ -1,4 +1,4 @@
-"""One run of dpsim for the tables of bench/: what it found, and what it took of this machine."""
+"""One run of dpsim for the tables of bench/: its result, and its use of this machine."""
 import json
 import os
 import subprocess
@@ -15,7 +15,7 @@ def options(parser, nodes, until, round_s):
 
 
 def run(args, nodes, more, seed=None):
-    """Its result, CPU seconds and KiB at most. The program ends where a run broke a rule."""
+    """Its result, CPU seconds and peak KiB. Ends this program if the run broke a rule."""
     command = [args.dpsim, "--seed", str(args.seed if seed is None else seed), "--profile", "scale", "--nodes", str(nodes),
                "--until", str(args.until), "--round", str(args.round), *more, "--json"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

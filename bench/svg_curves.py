@@ -1,4 +1,4 @@
-"""Curves as an SVG file, by the standard library alone: for plots of benches where gnuplot is not."""
+"""Curves as an SVG file, with only the standard library: for plots of benches without gnuplot."""
 import math
 from xml.sax.saxutils import escape
 

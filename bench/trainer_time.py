@@ -1,9 +1,9 @@
-"""Where trainers' time went between two looks at their nodes, from the totals of dpnode status (run.trainer_ms): a part of bench_scaling.py and
-bench_wan.py. A node whose trainer is down, or has not computed since it was started, tells no totals."""
+"""The use of trainers' time between two queries of their nodes, from the totals of dpnode status (run.trainer_ms): a part of bench_scaling.py and
+bench_wan.py. A node whose trainer is down, or has not computed since its start, reports no totals."""
 
 
 def grown(before, after, key):
-    """ms; who restarted its trainer counts from 0. None: the trainer is down."""
+    """ms; after a restart of the trainer they count from 0. None: the trainer is down."""
     if "trainer_ms" not in after:
         return None
     same = before.get("trainer_pid") == after.get("trainer_pid")
@@ -11,12 +11,12 @@ def grown(before, after, key):
 
 
 def share(before, after):
-    """Of the time in which a trainer trained, what it computed local steps; None: it is down, or has not trained in between."""
+    """The share of its training time in which a trainer computed local steps; None: it is down, or has not trained in between."""
     trained = grown(before, after, "trained")
     return grown(before, after, "computed") / trained if trained else None
 
 
 def mean_of(values):
-    """Of those that are known; None of none."""
+    """The mean of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None

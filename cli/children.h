@@ -10,17 +10,17 @@
 
 enum { DP_CHILDREN_MAX = 32 };
 
-/* From now on SIGINT, SIGTERM and SIGHUP are remembered, and number is sent to every child. The end
+/* SIGINT, SIGTERM and SIGHUP are remembered from now on, and number is sent to every child. The end
  * of a daemon wakes the callers that wait for its answer, so all calls return. */
 void dp_children_watch(int number);
 bool dp_children_interrupted(void);
-/* number to every child now. */
+/* Sends number to every child now. */
 void dp_children_signal(int number);
-/* Where a child's process id stands, for dp_start.pid; 0: there is none. */
+/* The variable with a child's process id, for dp_start.pid; 0: no child. */
 volatile pid_t *dp_children_pid(unsigned child);
 
-/* A fresh folder for a command of that name, under TMPDIR or /tmp. False, with the tried folder in
- * path, if there can be none. */
+/* Makes a new folder for a command of that name, under TMPDIR or /tmp. False, with the tried folder
+ * in path, on failure. */
 bool dp_children_folder(const char *name, char path[DP_CLI_PATH_MAX]);
 /* "<folder>/<what>3" of child 2. */
 void dp_children_path(const char *folder, unsigned child, const char *what,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@ static int fail_io(dp_control_error *error, const char *what)
 {
     dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0103",
                  "dpnode status   # tells whether it still runs", what,
-                 "the daemon closed the connection");
+                 errno == EAGAIN ? "it is busy, or it hangs" : "the daemon closed the connection");
     return error->exit;
 }
 
@@ -65,6 +66,15 @@ void dp_client_close(dp_client *client)
     *client = (dp_client){.fd = -1};
 }
 
+dp_status dp_client_bound(dp_client *client, uint32_t most_ms)
+{
+    const struct timeval most = {.tv_sec = most_ms / 1000, .tv_usec = most_ms % 1000 * 1000};
+    return setsockopt(client->fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0 &&
+                   setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) == 0
+               ? DP_OK
+               : DP_IO;
+}
+
 dp_packer dp_client_begin(dp_client *client, const char *method)
 {
     client->id++;
@@ -89,7 +99,7 @@ static bool send_all(const dp_client *client)
     return true;
 }
 
-/* Until a whole frame lies in client->in. */
+/* Reads until client->in holds a whole frame. */
 static bool receive_frame(dp_client *client, size_t *size)
 {
     for (;;) {
@@ -146,12 +156,14 @@ int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_
     if (dp_control_end(&client->out, client->start, packer) != DP_OK) {
         return fail_memory(error);
     }
+    errno = 0;
     if (!send_all(client)) {
         return fail_io(error, "the daemon did not read the request");
     }
     for (;;) {
         size_t size = 0;
         dp_control_frame frame;
+        errno = 0;
         if (!receive_frame(client, &size) ||
             dp_control_frame_open(&frame, dp_view_of(client->in.data, size)) != DP_OK) {
             return fail_io(error, "the daemon gave no answer");

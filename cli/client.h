@@ -15,21 +15,24 @@ typedef struct dp_client {
     dp_buf out;
 } dp_client;
 
-/* Is told each notice; borrowed. 0 goes on, anything else ends the call with that exit status. */
+/* Gets each notice, borrowed. 0 continues; any other value ends the call with that exit status. */
 typedef int dp_on_notice(void *context, const json_t *notice);
 
-/* DP_CLOSED when nobody answers at path, then *error is E0101. */
+/* DP_CLOSED if no daemon answers at path; then *error is E0101. */
 DP_MUST dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *error);
 void dp_client_close(dp_client *client); /* accepts a closed one */
+/* From now on each read and each write takes most_ms at most; a call that takes longer fails with
+ * E0103. DP_IO: the socket takes no bound. */
+DP_MUST dp_status dp_client_bound(dp_client *client, uint32_t most_ms);
 
-/* Begin a request; the caller packs one map of parameters, then calls dp_client_call. */
+/* Begins a request; the caller packs one map of parameters, then calls dp_client_call. */
 dp_packer dp_client_begin(dp_client *client, const char *method);
-/* Send it and wait for its reply. on_notice may be NULL. 0 and *result (a new reference), or an
+/* Sends it and waits for its reply. on_notice may be NULL. 0 and *result (a new reference), or an
  * exit status: that of *error, or the one that on_notice returned (then error->code is empty). */
 DP_MUST int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_notice,
                            void *context, json_t **result, dp_control_error *error);
 
-/* Open, call method without parameters, close. The exit status is 0 or that of *error. */
+/* Opens, calls method without parameters, closes. The exit status is 0 or that of *error. */
 DP_MUST int dp_client_ask(const dp_cmd *cmd, const char *method, json_t **result,
                           dp_control_error *error);
 

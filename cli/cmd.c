@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/nearest.h"
+#include "cli/paths.h"
 
 static const dp_option common[] = {
     {"json", 0, NULL, "print JSON: one object, or one per line for a stream"},
@@ -106,7 +107,7 @@ static bool names_file(const dp_option *option)
             strcmp(option->value, "FOLDER") == 0);
 }
 
-/* text: as it was written, with two dashes and perhaps "=VALUE", or a dash and a letter. */
+/* text: as given, with two dashes and optionally "=VALUE", or a dash and a letter. */
 static dp_status unknown_option(const dp_cmd *cmd, const char *text, dp_control_error *error)
 {
     char name[DP_NEAREST_SIZE_MAX + 2];
@@ -156,7 +157,7 @@ static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_con
             return refuse(cmd, error, "this option needs a value", text);
         }
     }
-    if (value[0] == '\0' && names_file(option)) { /* It would be the working directory, or /. */
+    if (value[0] == '\0' && names_file(option)) { /* It would mean the working directory, or /. */
         char why[80];
         snprintf(why, sizeof why, "--%s is \"\"", option->name);
         return refuse(cmd, error, "an option's path is empty", why);
@@ -174,7 +175,7 @@ dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
             only_arguments = true;
         } else if (!only_arguments && argv[i][0] == '-' && argv[i][1] != '\0') {
             DP_TRY(take_option(cmd, argc, argv, &i, error));
-        } else if (argv[i][0] == '\0') { /* Often a variable of the shell that is not set. */
+        } else if (argv[i][0] == '\0') { /* Often an unset variable of the shell. */
             char why[160];
             snprintf(why, sizeof why, "\"\"; usage: dpnode %s %s", verb->name, verb->arguments);
             return refuse(cmd, error, "an argument is empty", why);
@@ -277,7 +278,8 @@ const char *dp_cmd_option(const dp_cmd *cmd, const char *name)
     return cmd->values[slot];
 }
 
-/* Leading digits of text; *end behind them. False without any or above UINT64_MAX. */
+/* Reads the leading digits of text; *end is after them. False without digits or above
+ * UINT64_MAX. */
 static bool read_digits(const char *text, uint64_t *number, const char **end)
 {
     char *stop = NULL;
@@ -343,10 +345,10 @@ bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds, dp_c
 int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error)
 {
     if (cmd->json) {
-        DP_IGNORE(
-            dp_cmd_print(json_pack("{s:{s:s,s:s,s:s,s:s,s:i}}", "error", "code", error->code,
-                                   "what", error->what, "why", error->why, "fix", error->fix,
-                                   "exit", error->exit))); /* The error's own status counts. */
+        DP_IGNORE(dp_cmd_print(json_pack("{s:{s:s,s:s,s:s,s:s,s:i}}", "error", "code", error->code,
+                                         "what", error->what, "why", error->why, "fix", error->fix,
+                                         /* The exit status is that of the error. */
+                                         "exit", error->exit)));
         return error->exit;
     }
     fflush(stdout);
@@ -369,4 +371,37 @@ int dp_cmd_print(json_t *value)
         putchar('\n') == EOF || fflush(stdout) != 0;
     json_decref(value);
     return failed ? DP_EXIT_IO : 0;
+}
+
+/* ---- calls ---- */
+
+int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
+{
+    dp_control_error error;
+    char socket[DP_CLI_PATH_MAX];
+    dp_path_socket(socket);
+    const bool long_socket = strlen(socket) > DP_CONTROL_PATH_MAX;
+    snprintf(cmd->socket, sizeof cmd->socket, "%.*s", DP_CONTROL_PATH_MAX, socket);
+    if (dp_cmd_parse(cmd, verb, argc, argv, &error) != DP_OK) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->help) {
+        dp_cmd_help(verb);
+        return 0;
+    }
+    if (long_socket && !cmd->socket_given) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0003", "give a shorter one with --socket",
+                     "a unix socket has a path of at most 100 characters", socket);
+        return dp_cmd_fail(cmd, &error);
+    }
+    return verb->run(cmd);
+}
+
+int dp_cmd_program(const dp_verb *verb, int argc, char **argv)
+{
+    dp_cmd cmd = {.json = false};
+    for (int i = 1; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
+        cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
+    }
+    return dp_cmd_run(&cmd, verb, argc - 1, argv + 1);
 }

@@ -13,7 +13,7 @@ enum { DP_OPTIONS_MAX = 14, DP_ARGUMENTS_MAX = 64 };
 
 /* sysexits(3), as far as we use them. */
 enum {
-    DP_EXIT_NEGATIVE = 1, /* a check that says no */
+    DP_EXIT_NEGATIVE = 1, /* a check failed */
     DP_EXIT_USAGE = 64,
     DP_EXIT_DATA = 65,
     DP_EXIT_NOINPUT = 66,
@@ -37,7 +37,7 @@ typedef struct dp_option {
 typedef struct dp_cmd dp_cmd;
 
 typedef struct dp_verb {
-    /* NULL: a verb of dpnode. Else the program that this is all of; name is "" */
+    /* NULL: a verb of dpnode. Otherwise the program that has only this verb; name is "" */
     const char *program;
     const char *name;        /* "join", or of two words: "run create" */
     int (*run)(dp_cmd *cmd); /* exit status */
@@ -46,7 +46,7 @@ typedef struct dp_verb {
     const char *examples;    /* lines for --help */
     unsigned n_args_min;
     unsigned n_args_max;
-    /* ends with a NULL name; --json, --socket and --help are everybody's */
+    /* ends with a NULL name; every verb has --json, --socket and --help */
     dp_option options[DP_OPTIONS_MAX];
 } dp_verb;
 
@@ -62,33 +62,38 @@ struct dp_cmd {
     unsigned n_args;
 };
 
-/* Arguments after the verb's words. On failure *error tells the mistake. */
+/* Parses the arguments after the verb's words. On failure *error describes the mistake. */
 DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
                                dp_control_error *error);
 void dp_cmd_help(const dp_verb *verb);
-/* Whether verbs of two words begin with this one, and their help: "run" has run create and
- * others. */
+/* One call of a verb: the daemon's socket, the arguments, then help or the verb itself. Gives the
+ * exit status. */
+int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv);
+/* The main of a program that is one verb. */
+int dp_cmd_program(const dp_verb *verb, int argc, char **argv);
+/* True if verbs of two words begin with this word ("run": run create and others); prints their
+ * help. */
 bool dp_cmd_has_group(const char *word);
 void dp_cmd_help_group(const char *word);
 
 /* Value of an option by its name, or NULL. The verb must have that option. */
 const char *dp_cmd_option(const dp_cmd *cmd, const char *name);
-/* The option as a number of least to most. False, with *error filled, if it is none; absent leaves
- * *number alone. */
+/* The option as a number of least to most. False, with *error filled, if it is not; if absent,
+ * *number does not change. */
 bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t most,
                    uint64_t *number, dp_control_error *error);
 /* The same for a span of time as seconds: 90, 90s, 15m, 24h, 7d. */
 bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds,
                     dp_control_error *error);
 
-/* Fill an error. code is stable ("E0101"); why and fix may be "". */
+/* Fills an error. code is stable ("E0101"); why and fix may be "". */
 void dp_error_set(dp_control_error *error, int exit, const char *code, const char *fix,
                   const char *what, const char *why);
-/* Say it, on stderr in three lines, or with --json as {"error":{...}} on stdout; gives its exit
+/* Prints it on stderr in three lines, or with --json as {"error":{...}} on stdout; returns its exit
  * status. */
 int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error);
-/* Print one JSON value as one line on stdout, at once, so that a reader of a stream sees it. Takes
- * value. Gives 0, or DP_EXIT_IO when nobody reads any more. */
+/* Prints one JSON value as one line on stdout and flushes it for readers of a stream. Takes value.
+ * Returns 0, or DP_EXIT_IO if stdout is closed. */
 int dp_cmd_print(json_t *value);
 
 /* The rows that verbs.c lists. */
@@ -103,7 +108,7 @@ extern const dp_verb dp_verb_limits;
 extern const dp_verb dp_verb_ckpt_ls, dp_verb_ckpt_verify, dp_verb_ckpt_export;
 extern const dp_verb dp_verb_sample, dp_verb_eval, dp_verb_data, dp_verb_train;
 extern const dp_verb dp_verb_data_tokenize, dp_verb_data_info, dp_verb_data_verify;
-extern const dp_verb dp_verb_swarm, dp_verb_completion, dp_verb_doctor;
+extern const dp_verb dp_verb_web, dp_verb_swarm, dp_verb_completion, dp_verb_doctor;
 
 /* All of them, in the order of the help. */
 const dp_verb *const *dp_verbs(size_t *count);

@@ -22,7 +22,6 @@ const char dp_demo_kjv[] = "# The built-in demo, as `dpnode run create --demo kj
                            "train:\n"
                            "  batch: 8\n"
                            "  lr: 3e-3\n"
-                           "  warmup_tokens: 40000\n"
                            "  total_tokens: 2500000\n"
                            "round:\n"
                            "  time: 3 # seconds of local work\n"
@@ -84,7 +83,7 @@ int dp_demo_text(char path[DP_CLI_PATH_MAX], dp_control_error *error)
                     "no temporary file can be made", path);
     }
     DP_IGNORE(fchmod(fd, 0644) !=
-              0); /* The daemon may be another user, and the text is no secret. */
+              0); /* The daemon may run as another user, and the text is not secret. */
     FILE *from = popen("bible -f gen1:1-rev22:21 2>/dev/null",
                        "r"); /* NOLINT(cert-env33-c): a constant command */
     bool good = false;

@@ -9,7 +9,7 @@
 /* docs/examples/kjv.yaml holds the same text. */
 extern const char dp_demo_kjv[];
 
-/* Write the text to a new file, whose path goes to path and which the caller removes. 0 or the exit
+/* Writes the text to a new file; path gets its path, and the caller removes it. 0 or the exit
  * status of *error. */
 DP_MUST int dp_demo_text(char path[DP_CLI_PATH_MAX], dp_control_error *error);
 

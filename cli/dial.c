@@ -10,7 +10,7 @@
 
 enum { HOST_MAX = 128 };
 
-/* The socket's end of the attempt. */
+/* The result of the connection attempt. */
 static bool connected(int fd, const struct addrinfo *at, int wait_ms)
 {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};

@@ -55,9 +55,7 @@ static json_t *text_of(dp_view text)
     }
     if (clean != NULL) {
         json = json_stringn(clean, used);
-        json = json != NULL
-                   ? json
-                   : json_string(""); /* Surrogates and the like pass the rough check above. */
+        json = json != NULL ? json : json_string(""); /* Surrogates pass the rough check above. */
     }
     dp_free(clean);
     return json;

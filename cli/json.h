@@ -7,9 +7,9 @@
 
 #include "base/pack.h"
 
-/* A new reference; NULL when memory ran out. Binary becomes lower-case hexadecimal, text that is
- * not UTF-8 loses the bytes that are not, whole numbers above 2^63 - 1 and numbers that are not
- * finite become text and null. */
+/* A new reference; NULL without memory. Binary becomes lower-case hexadecimal, text loses bytes
+ * that are not UTF-8, integers above 2^63 - 1 become text, numbers that are not finite become
+ * null. */
 json_t *dp_json_of(const dp_pack_value *value);
 
 /* Fields of an object, with a default for fields that are absent or of another type. Borrowed from

@@ -24,7 +24,7 @@ static void print_usage(void)
            "DPNODE_SOCKET names the daemon.\n");
 }
 
-/* How many of the arguments are the verb's name; 0: another verb. */
+/* The number of arguments that are the verb's name; 0: another verb. */
 static int words_matched(const char *name, int argc, char **argv)
 {
     int words = 0;
@@ -60,7 +60,7 @@ static void list_group(const char *word, char *text, size_t size)
     }
 }
 
-/* The verb that was meant; NULL: none is near. */
+/* The verb that was probably meant; NULL: none is similar. */
 static const char *nearest_verb(const char *word, const char *second)
 {
     char both[DP_NEAREST_SIZE_MAX * 2 + 2];
@@ -73,7 +73,8 @@ static const char *nearest_verb(const char *word, const char *second)
     dp_nearest_offer(&first, "help");
     for (size_t i = 0; i < count; i++) {
         const char *const space = strchr(verbs[i]->name, ' ');
-        if (space != NULL && strcmp(space + 1, word) == 0) { /* Its first word was left out. */
+        /* The first word of the verb is missing. */
+        if (space != NULL && strcmp(space + 1, word) == 0) {
             return verbs[i]->name;
         }
         dp_nearest_offer(&whole, verbs[i]->name);
@@ -127,38 +128,17 @@ static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
     return no_verb(cmd, "unknown verb", why);
 }
 
-static int run_verb(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
-{
-    dp_control_error error;
-    char socket[DP_CLI_PATH_MAX];
-    dp_path_socket(socket);
-    const bool long_socket = strlen(socket) > DP_CONTROL_PATH_MAX;
-    snprintf(cmd->socket, sizeof cmd->socket, "%.*s", DP_CONTROL_PATH_MAX, socket);
-    if (dp_cmd_parse(cmd, verb, argc, argv, &error) != DP_OK) {
-        return dp_cmd_fail(cmd, &error);
-    }
-    if (cmd->help) {
-        dp_cmd_help(verb);
-        return 0;
-    }
-    if (long_socket && !cmd->socket_given) {
-        dp_error_set(&error, DP_EXIT_USAGE, "E0003", "give a shorter one with --socket",
-                     "a unix socket has a path of at most 100 characters", socket);
-        return dp_cmd_fail(cmd, &error);
-    }
-    return verb->run(cmd);
-}
-
 int main(int argc, char **argv)
 {
     dp_cmd cmd = {.json = false};
     size_t count = 0;
     const dp_verb *const *verbs = dp_verbs(&count);
     setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs too. */
+    setlocale(LC_NUMERIC, "C"); /* Numbers must be readable for programs too. */
     dp_path_be_private();
     signal(SIGPIPE, SIG_IGN);
-    for (int i = 1; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
+    /* So that a mistake in the arguments is also reported as JSON. */
+    for (int i = 1; i < argc; i++) {
         cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
     }
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
@@ -167,7 +147,7 @@ int main(int argc, char **argv)
         return argc < 2 ? DP_EXIT_USAGE : 0;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        return run_verb(&cmd, &dp_verb_version, argc - 2, argv + 2);
+        return dp_cmd_run(&cmd, &dp_verb_version, argc - 2, argv + 2);
     }
     if (strcmp(argv[1], "help") == 0) { /* help VERB */
         argc--;
@@ -182,7 +162,7 @@ int main(int argc, char **argv)
             return unknown_verb(&cmd, verbs[i]->name, next);
         }
         if (words > 0) {
-            return run_verb(&cmd, verbs[i], argc - 1 - words, argv + 1 + words);
+            return dp_cmd_run(&cmd, verbs[i], argc - 1 - words, argv + 1 + words);
         }
     }
     const bool asked = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);

@@ -16,7 +16,7 @@
 
 enum { KEY_MAX = 64, KEYS_MAX = 128 };
 
-/* Texts come first, then the rows of words and the rows of numbers of base/run/manifest.h. */
+/* Text keys come first, then the rows of words and the rows of numbers of base/run/manifest.h. */
 typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_PRESET, KEY_MODE, TEXT_KEYS } text_key;
 static const char *const text_keys[TEXT_KEYS] = {"name", "text", "model.preset", "round.mode"};
 
@@ -30,7 +30,7 @@ typedef struct reading {
     size_t n_choices;
     const dp_manifest_row *rows;
     size_t n_rows;
-    yaml_mark_t marks[KEYS_MAX]; /* where each key was given */
+    yaml_mark_t marks[KEYS_MAX]; /* place of each given key */
     bool given[KEYS_MAX];
 } reading;
 
@@ -47,7 +47,8 @@ complain(const reading *self, const yaml_mark_t *mark, const char *format, ...)
     va_end(arguments);
     for (char *c = text; *c != '\0'; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            *c = '?'; /* A file may not steer the terminal that shows its mistake. */
+            /* Control characters of a file must not reach the terminal that shows its mistake. */
+            *c = '?';
         }
     }
     return dp_why_set(self->what, DP_BADMSG, "%s:%zu:%zu: %s", self->file_name, mark->line + 1,
@@ -78,7 +79,7 @@ static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const
     }
     for (size_t i = 0; i < key_count(self); i++) {
         const char *const dot = strchr(key_name(self, i), '.');
-        if (dot != NULL && strcmp(dot + 1, key) == 0) { /* Its section was left out. */
+        if (dot != NULL && strcmp(dot + 1, key) == 0) { /* The section of the key is missing. */
             nearest = (dp_nearest){.word = key, .best = key_name(self, i)};
         } else {
             dp_nearest_offer(&nearest, key_name(self, i));
@@ -86,7 +87,7 @@ static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const
     }
     if (nearest.best != NULL) {
         DP_IGNORE(dp_why_set(self->fix, DP_OK, "write %s",
-                             nearest.best)); /* It only fills the sentence. */
+                             nearest.best)); /* This only fills the sentence. */
         return complain(self, mark, "unknown key \"%s\" (did you mean %s?)", key, nearest.best);
     }
     DP_IGNORE(dp_why_set(self->fix, DP_OK,
@@ -94,7 +95,8 @@ static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const
     return complain(self, mark, "unknown key \"%s\"", key);
 }
 
-/* The fix of a word that a key does not take: the nearest that it does, or where all are listed. */
+/* The fix for a word that a key does not allow: the nearest allowed one, or the command that lists
+ * all. */
 static void tell_nearest(const reading *self, const char *key, const dp_nearest *nearest)
 {
     if (nearest->best != NULL) {
@@ -143,7 +145,7 @@ static dp_status take_word(const reading *self, const yaml_mark_t *mark,
     return complain(self, mark, "%s is \"%.32s\"; it must be %s", choice->key, value, words);
 }
 
-/* The stored integer of a number in the file: value * scale, which must come out whole. */
+/* The stored integer of a number in the file: value * scale, which must be an integer. */
 static bool to_stored(const char *text, uint64_t scale, uint64_t *stored)
 {
     char *end = NULL;
@@ -186,7 +188,7 @@ static dp_status take_number(const reading *self, const yaml_mark_t *mark,
     return DP_OK;
 }
 
-/* Whether a preset of this section gives the key, and the file does not. */
+/* True if a preset of this section gives the key, and the file does not. */
 static bool is_of_preset(const reading *self, size_t key, const char *section)
 {
     const char *const name = key_name(self, key);
@@ -194,7 +196,7 @@ static bool is_of_preset(const reading *self, size_t key, const char *section)
            !self->given[key];
 }
 
-/* Take over the keys of a section that the file does not give. */
+/* Takes the keys of a section that the file does not give from the preset. */
 static void take_section(const reading *self, const dp_manifest *from, const char *section)
 {
     char *const to = (char *)&self->file->manifest;
@@ -212,7 +214,7 @@ static void take_section(const reading *self, const dp_manifest *from, const cha
     }
 }
 
-/* Explicit keys win over a preset, whichever comes first. */
+/* Explicit keys override a preset, in any order. */
 static dp_status take_preset(const reading *self, const yaml_mark_t *mark, const char *value)
 {
     const dp_model_preset *const preset = dp_model_preset_find(value);
@@ -233,7 +235,7 @@ static dp_status take_preset(const reading *self, const yaml_mark_t *mark, const
     return DP_OK;
 }
 
-/* The same for the ways to exchange updates. */
+/* The same for round.mode. */
 static dp_status take_mode(const reading *self, const yaml_mark_t *mark, const char *value)
 {
     const dp_run_mode *const mode = dp_run_mode_find(value);
@@ -303,7 +305,7 @@ static const char *kind_of(const yaml_event_t *event)
     }
 }
 
-/* A plain scalar as a C string, or a complaint. wanted: the expected value, in words. */
+/* A plain scalar as a C string, or an error. wanted: the expected value, in words. */
 static dp_status scalar_text(const reading *self, const yaml_event_t *event, const char *wanted,
                              const char **text)
 {
@@ -337,7 +339,7 @@ static dp_status find_key(reading *self, const yaml_mark_t *mark, const char *se
                           const char *name, size_t *key)
 {
     char full[KEY_MAX];
-    /* A long name is cut, and then is no key's either. */
+    /* A long name is cut, and then matches no key. */
     snprintf(full, sizeof full, "%s%s%.40s", section, section[0] != '\0' ? "." : "", name);
     for (size_t i = 0; i < key_count(self); i++) {
         if (strcmp(full, key_name(self, i)) != 0) {
@@ -372,7 +374,7 @@ static dp_status read_value(reading *self, size_t key)
 /* Pairs up to the end of a section, whose start has been read. */
 static dp_status read_section(reading *self, const char *section)
 {
-    for (;;) { /* Every turn eats bytes of a bounded file. */
+    for (;;) { /* Each iteration consumes bytes of a bounded file. */
         yaml_event_t event;
         const char *name = NULL;
         size_t key = 0;
@@ -534,7 +536,7 @@ dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, const dp_m
         return dp_why_set(what, DP_NOMEM, "%s:1:1: out of memory", file_name);
     }
     yaml_parser_set_encoding(&self.parser, YAML_UTF8_ENCODING);
-    /* libyaml wants a pointer also to nothing, and an empty file has none. */
+    /* libyaml requires a pointer also for zero bytes, and an empty file has none. */
     const uint8_t *const text = bytes.data != NULL ? bytes.data : (const uint8_t *)"";
     yaml_parser_set_input_string(&self.parser, text, bytes.size);
     dp_status status = read_stream(&self);

@@ -1,14 +1,14 @@
 /* A run manifest as a person writes it: YAML in, dp_manifest out, and for every mistake the line,
- * the column and the fix. Total: any bytes give a manifest or a sentence. YAML never travels;
- * base/run/manifest.h has the form that does.
+ * the column and the fix. Total: any bytes give a manifest or a sentence. Nodes never exchange
+ * YAML; base/run/manifest.h has the form that they exchange.
  *
  *   name: kjv                    # and text: PATH, relative to the file
- *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; what is given besides a preset
- *     wins over it
+ *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; keys given besides a preset
+ *     override it
  *   round: {mode: diloco}        # the same with base/run/run_mode.h
  *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole
  *     (train.lr: 3e-3)
- * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a
+ * Refused: anchors, aliases and tags, a key twice, more than one document, nesting deeper than a
  * section, more than DP_YAML_BYTES_MAX bytes. */
 #ifndef DP_CLI_MANIFEST_YAML_H
 #define DP_CLI_MANIFEST_YAML_H

@@ -83,7 +83,7 @@ dp_status dp_path_absolute(const char *path, char out[DP_CLI_PATH_MAX])
         if (getcwd(here, sizeof here) == NULL) {
             return DP_TOOBIG;
         }
-        while (path[0] == '.' && path[1] == '/') { /* A person will read it. */
+        while (path[0] == '.' && path[1] == '/') { /* A user will read it. */
             path += 2 + strspn(path + 2, "/");
         }
         size = snprintf(out, DP_CLI_PATH_MAX, "%s/%s", here, path);

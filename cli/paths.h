@@ -14,17 +14,17 @@ void dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX]);
 /* The daemon's socket in DPNODE_SOCKET, else the standard one. May be longer than a socket's path
  * can be. */
 void dp_path_socket(char path[DP_CLI_PATH_MAX]);
-/* A program beside this one, or its bare name when it is not there, so that PATH decides. */
+/* A program beside this one, or, if there is none, its bare name, so that PATH decides. */
 void dp_path_program(const char *name, char path[DP_CLI_PATH_MAX]);
-/* path made absolute from the working directory. DP_TOOBIG. */
+/* Makes path absolute from the working directory. DP_TOOBIG. */
 DP_MUST dp_status dp_path_absolute(const char *path, char out[DP_CLI_PATH_MAX]);
-/* From now on only this user may read the files that this process makes. First in main. */
+/* Only this user may read files that this process makes from now on. Call first in main. */
 void dp_path_be_private(void);
 /* The umask before that: for files that the user names, as exports and shards. */
 mode_t dp_path_user_umask(void);
-/* Make the folder and those above it. DP_IO, errno tells. */
+/* Makes the folder and its parents. DP_IO with errno. */
 DP_MUST dp_status dp_path_make_folders(const char *path);
-/* Remove a folder and all that is in it. Follows no links. */
+/* Removes a folder and its contents. Follows no links. */
 DP_MUST dp_status dp_path_remove_tree(const char *path);
 
 #endif

@@ -16,11 +16,12 @@
 #include "cli/tool.h"
 
 enum {
-    FILES_MAX = 4096,     /* of a folder that are looked at */
-    TOKEN_BYTES_MOST = 64 /* of a text that is believed to be long enough: a token rarely has 16 */
+    FILES_MAX = 4096, /* files of a folder that are examined */
+    /* size from which a text is assumed to be long enough: a token rarely has 16 bytes */
+    TOKEN_BYTES_MOST = 64
 };
 
-/* Of a file, or of those files of a folder whose names end so. */
+/* The size of a file, or of those files of a folder whose names have this ending. */
 static uint64_t bytes_of(const char *path, const char *end)
 {
     struct stat info;
@@ -142,7 +143,8 @@ bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[
     const uint64_t tokens =
         ((uint64_t)manifest->context + 1) * 1000 / (training > 0 ? training : 1);
     if (bytes_of(path, "") >= tokens * TOKEN_BYTES_MOST ||
-        !dp_children_folder("text", folder)) { /* No room here: the daemon tries in its own. */
+        /* No space here: the daemon tries in its own folder. */
+        !dp_children_folder("text", folder)) {
         return true;
     }
     const bool holds = prepares(manifest, path, folder, why);
@@ -157,7 +159,8 @@ bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const 
     uint64_t there = 0;
     snprintf(path, sizeof path, "%s", dir);
     while (
-        !dp_disk_free(path, &there)) { /* A folder that is to be made lies on its parent's disk. */
+        /* A folder that does not exist yet will be on its parent's disk. */
+        !dp_disk_free(path, &there)) {
         char *const slash = strrchr(path, '/');
         if (slash == NULL || slash == path) {
             return true;

@@ -177,7 +177,8 @@ void dp_table_cell(dp_table *table, const char *text)
     }
     const int size = snprintf(cell, sizeof cell, "%s", text);
     if (size >= (int)sizeof cell) {
-        memcpy(cell + sizeof cell - sizeof "...", "...", sizeof "..."); /* Not cut in silence. */
+        /* A longer table is not cut silently. */
+        memcpy(cell + sizeof cell - sizeof "...", "...", sizeof "...");
     }
     dp_print_harmless(cell);
     table->failed = scols_line_set_data(table->line, table->column++, cell) != 0;

@@ -23,9 +23,9 @@ void dp_print_span(uint64_t seconds, char text[DP_PRINT_CELL_MAX]);
 void dp_print_clock(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX]);
 uint64_t dp_print_now_ms(void); /* unix */
 
-/* Control characters, which could steer a terminal, become '?'. In place. */
+/* Replaces control characters, which could control a terminal, by '?'. In place. */
 void dp_print_harmless(char *text);
-/* text on stdout with control characters but line breaks and tabs left out. */
+/* Prints text on stdout without control characters except line breaks and tabs. */
 void dp_print_text(const char *text);
 
 /* A table for the terminal. Columns are added first, then rows cell by cell; print also frees
@@ -37,7 +37,7 @@ void dp_table_cell(dp_table *table, const char *text);
 /* Prints to stdout, unless print is false, and frees. */
 void dp_table_close(dp_table *table, bool print);
 
-/* "ok" in the way the terminal can show it. */
+/* "ok" in a form that the terminal can show. */
 const char *dp_print_mark(bool good);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { QUIET = 2 /* light modules around; phones want some */ };
+enum { QUIET = 2 /* light modules around the code; phones need some */ };
 
 static bool dark(const QRcode *code, int row, int column)
 {

@@ -30,13 +30,13 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* dpnoded's own words before it has a log, and errors of the log. */
+/* Output of dpnoded before it has a log, and errors of the log. */
 static bool is_error(const char *line)
 {
     return strncmp(line, "dpnoded: ", 9) == 0 || strstr(line, " lvl=error ") != NULL;
 }
 
-/* The last error of the log since this start, or else its last line: why the daemon ended. */
+/* The last error of the log since this start, or its last line: the reason why the daemon ended. */
 static void last_words(const char *log, off_t began, char *line, size_t size)
 {
     char tail[LOG_TAIL_BYTES + 1];
@@ -70,7 +70,7 @@ static off_t size_of(const char *path)
     return stat(path, &about) == 0 ? about.st_size : 0;
 }
 
-/* In the child. Ends it. */
+/* Runs in the child, and ends it. */
 static void become_daemon(const dp_start *start, const char *program, int out)
 {
     const char *arguments[DP_START_ARGS_MAX] = {program, "--dir", start->dir, "--socket",
@@ -81,7 +81,7 @@ static void become_daemon(const dp_start *start, const char *program, int out)
         arguments[count++] = start->extra[i];
     }
     const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    /* Standard streams are replaced, so that nobody waits for the daemon's end of a pipe. */
+    /* Replaces the standard streams, so that no program waits for the daemon's end of a pipe. */
     if (none < 0 || dup2(none, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(out, STDERR_FILENO) < 0) {
         _exit(DP_EXIT_CANTCREATE);
@@ -89,12 +89,12 @@ static void become_daemon(const dp_start *start, const char *program, int out)
     if (start->detach) {
         setsid();
     } else {
-        setpgid(0, 0);                   /* Ctrl-C is for its parent, which ends it in order ... */
-        prctl(PR_SET_PDEATHSIG, SIGINT); /* ... and if it cannot, the system does. */
+        setpgid(0, 0);                   /* Ctrl-C goes to its parent, which ends it cleanly ... */
+        prctl(PR_SET_PDEATHSIG, SIGINT); /* ... and if the parent dies, the system ends it. */
     }
     char *vector[DP_START_ARGS_MAX] = {NULL};
     memcpy(vector, arguments,
-           sizeof vector); /* execvp wants its strings writable, and does not write. */
+           sizeof vector); /* execvp takes writable strings, but does not write to them. */
     execvp(program, vector);
     dprintf(STDERR_FILENO, "%s: %s\n", program,
             strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
@@ -105,7 +105,7 @@ static int died(const dp_start *start, int status, const char *log, off_t began,
                 dp_control_error *error)
 {
     if (start->pid != NULL) {
-        *start->pid = 0; /* The number may be another's soon. */
+        *start->pid = 0; /* Another process may get this number soon. */
     }
     char line[WHY_BYTES + 1];
     char fix[DP_CLI_PATH_MAX];
@@ -125,7 +125,8 @@ static int died(const dp_start *start, int status, const char *log, off_t began,
 
 typedef enum standing { STANDING_NONE, STANDING_STARTS, STANDING_UP } standing;
 
-/* A socket that answers is not enough: the daemon may be about to end, or read its store still. */
+/* An answering socket is not enough: the daemon may be about to end, or may still be reading its
+ * store. */
 static standing ask_standing(const char *socket, dp_control_error *error)
 {
     dp_client client;
@@ -152,7 +153,7 @@ static int wait_for_answer(const dp_start *start, pid_t pid, const char *log, of
     for (;;) {
         int status = 0;
         const standing is = ask_standing(start->socket, error);
-        /* Another daemon may answer there, while ours ended because of it. */
+        /* Another daemon may answer there, because of which ours has ended. */
         if (waitpid(pid, &status, WNOHANG) == pid) {
             return died(start, status, log, began, error);
         }
@@ -160,7 +161,7 @@ static int wait_for_answer(const dp_start *start, pid_t pid, const char *log, of
             return 0;
         }
         if (now_ms() > until && is == STANDING_STARTS) {
-            return 0; /* A long chain is read; hello says so. */
+            return 0; /* The daemon reads a long chain; hello shows it. */
         }
         if (now_ms() > until) {
             char why[64];
@@ -183,8 +184,8 @@ static void cannot(const char *path, const char *what, dp_control_error *error)
                  why.text);
 }
 
-/* Makes the daemon's directory and opens its log. -1 with an error: where the log cannot be
- * written, nothing else can. */
+/* Makes the daemon's directory and opens its log. -1 with an error: if the log cannot be written,
+ * no other file can. */
 static int open_log(const dp_start *start, dp_control_error *error)
 {
     char log[DP_CLI_PATH_MAX + 16];
@@ -226,7 +227,7 @@ int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error)
     return 0;
 }
 
-/* Held by a daemon that runs (store/dir.c): one started beside it would only write into its log. */
+/* A running daemon holds the lock (store/dir.c): a second one would only write into its log. */
 static bool is_in_use(const char *dir, char owner[OWNER_BYTES])
 {
     char path[DP_CLI_PATH_MAX + 8];
@@ -238,7 +239,7 @@ static bool is_in_use(const char *dir, char owner[OWNER_BYTES])
     }
     const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     const ssize_t got = held ? pread(fd, owner, OWNER_BYTES - 1, 0) : 0;
-    close(fd); /* With it the lock, if it was free. */
+    close(fd); /* Closing it also releases the lock, if it was free. */
     owner[got > 0 ? got : 0] = '\0';
     owner[strspn(owner, "0123456789")] = '\0';
     return held;
@@ -268,7 +269,7 @@ int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
         const off_t began = size_of(log);
         int status = dp_start_spawn(start, pid, error);
         status = status != 0 ? status : wait_for_answer(start, *pid, log, began, error);
-        /* One that was killed may hold socket and store for a moment more. */
+        /* A killed daemon may hold socket and store for another moment. */
         if (status != DP_EXIT_CANTCREATE || now_ms() > until || strcmp(error->code, "E0106") != 0) {
             return status;
         }
@@ -288,7 +289,7 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
         }
         dp_client_close(client);
     }
-    if (error->exit != DP_EXIT_UNAVAILABLE) { /* Of a daemon that ends just now too. */
+    if (error->exit != DP_EXIT_UNAVAILABLE) { /* Also of a daemon that is just ending. */
         return error->exit;
     }
     dp_path_dir(dp_cmd_option(cmd, "dir"), given);
@@ -331,7 +332,7 @@ void dp_start_undo(const dp_cmd *cmd)
     if (dp_client_ask(cmd, "down", &result, &error) == 0) {
         const pid_t pid = (pid_t)dp_json_int(result, "pid", 0);
         if (pid > 0) {
-            waitpid(pid, NULL, 0); /* Our child; fails at once where it is not. */
+            waitpid(pid, NULL, 0); /* Waits for our child; fails at once if it is not ours. */
         }
     }
     json_decref(result);

@@ -14,24 +14,25 @@ typedef struct dp_start {
     const char *dir; /* absolute, exists after the call */
     const char *socket;
     const char *const *extra; /* further arguments of dpnoded, ended by NULL; may be NULL */
-    volatile pid_t *pid;      /* gets the daemon's as soon as it runs; may be NULL */
-    bool detach;              /* in a session of its own, so that it outlives the terminal */
+    volatile pid_t *pid;      /* gets the daemon's process id as soon as it runs; may be NULL */
+    bool detach;              /* runs in its own session, so that it outlives the terminal */
 } dp_start;
 
-/* Start a daemon and do not wait: it may still end at once. *pid: of the daemon. As below. */
+/* Starts a daemon without waiting: it may end at once. *pid: of the daemon. Returns as below. */
 DP_MUST int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error);
-/* Start a daemon and wait until it answers. *pid: of the daemon. 0 or the exit status of *error. */
+/* Starts a daemon and waits until it answers. *pid: of the daemon. 0 or the exit status of
+ * *error. */
 DP_MUST int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error);
 
-/* For join, run create and up, whose options dir and listen are used: *client is open to the daemon
- * at the socket, which is started when none answers; *started tells. 0 or the exit status of
+/* For join, run create and up, whose options dir and listen are used: opens *client to the daemon
+ * at the socket, and starts one if none answers; then *started is set. 0 or the exit status of
  * *error. */
 DP_MUST int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started,
                              dp_control_error *error);
 
-/* Whether dp_start_if_none would start one, and in which directory. */
+/* True if dp_start_if_none would start a daemon; gives its directory. */
 bool dp_start_would(const dp_cmd *cmd, char dir[DP_CLI_PATH_MAX]);
-/* Ends the daemon that dp_start_if_none has started, because the command for which it was started
+/* Ends the daemon that dp_start_if_none has started, after the command for which it was started has
  * failed. */
 void dp_start_undo(const dp_cmd *cmd);
 

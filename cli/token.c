@@ -12,7 +12,7 @@ static int no_token(dp_control_error *error, int exit, const char *what, const c
     return exit;
 }
 
-/* A token has no spaces; mail programs and terminals break its line. */
+/* A token has no spaces, but mail programs and terminals insert line breaks. */
 static void drop_spaces(char *text)
 {
     char *to = text;

@@ -20,7 +20,8 @@ enum { CANNOT_RUN = 127 };
 
 void dp_cli_words_add(dp_cli_words *words, const char *word)
 {
-    if (words->count <= DP_CLI_TOOL_ARGUMENTS_MAX) { /* One too many is kept, so that it is seen. */
+    /* Stores one too many, so that the excess is noticed. */
+    if (words->count <= DP_CLI_TOOL_ARGUMENTS_MAX) {
         words->list[words->count] = word;
         words->count++;
     }
@@ -55,7 +56,7 @@ int dp_cli_tool_manifest(const dp_manifest *manifest, char path[DP_CLI_TOOL_PATH
 
 /* ---- the process ---- */
 
-/* In the child. Ends it. */
+/* Runs in the child, and ends it. */
 static void become_worker(const char *program, const char *const *arguments, int out, int err)
 {
     const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 2] = {program};
@@ -69,14 +70,14 @@ static void become_worker(const char *program, const char *const *arguments, int
         list[i + 1] = arguments[i];
     }
     memcpy(vector, list,
-           sizeof vector); /* execvp wants its strings writable, and does not write. */
+           sizeof vector); /* execvp takes writable strings, but does not write to them. */
     umask(dp_path_user_umask());
     execvp(program, vector);
     _exit(CANNOT_RUN);
 }
 
-/* All until the end of the pipe; output that does not fit is dropped, so that the tool is not held
- * up. */
+/* Reads to the end of the pipe; output that does not fit is dropped, so that the tool is not
+ * blocked. */
 static bool read_all(int fd, char *text, size_t max)
 {
     size_t size = 0;
@@ -98,7 +99,7 @@ static bool read_all(int fd, char *text, size_t max)
     return fits;
 }
 
-/* Lines as they come. */
+/* Passes on lines as they arrive. */
 static void read_lines(int fd, dp_cli_on_line *on_line, void *context)
 {
     char line[DP_CLI_TOOL_LINE_MAX + 1];
@@ -110,7 +111,7 @@ static void read_lines(int fd, dp_cli_on_line *on_line, void *context)
             continue;
         }
         if (n <= 0) {
-            return; /* Half a line tells nothing. */
+            return; /* An incomplete line is ignored. */
         }
         for (ssize_t i = 0; i < n; i++) {
             if (piece[i] == '\n') {
@@ -137,8 +138,7 @@ static void end_streams(const child *c)
     close(c->err);
 }
 
-/* Standard error is a sentence, which a pipe holds whole, so it can wait until the answer is
- * read. */
+/* Standard error is one sentence, which fits into a pipe, so it is read after the answer. */
 static dp_status finish(dp_cli_tool *tool, const child *c)
 {
     int status = 0;
@@ -283,6 +283,6 @@ int dp_cli_tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const dp_cli_
         return dp_cmd_fail(cmd, &error);
     }
     dp_error_set(&error, row->exit, row->code, row->fix, row->what, tool->words);
-    *strchrnul(error.why, '\n') = '\0'; /* Its usage is not ours. */
+    *strchrnul(error.why, '\n') = '\0'; /* The usage text of the tool does not apply to dpnode. */
     return dp_cmd_fail(cmd, &error);
 }

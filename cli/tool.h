@@ -20,7 +20,7 @@ typedef struct dp_cli_tool {
     char words[DP_CLI_TOOL_WORDS_MAX + 1];
 } dp_cli_tool;
 
-/* The arguments behind the program's name, ended by NULL; begins zeroed. Arguments beyond the
+/* The arguments after the program's name, ended by NULL; zeroed at the start. Arguments beyond the
  * maximum are left out, and then the run returns DP_TOOBIG. */
 typedef struct dp_cli_words {
     const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 2];
@@ -28,11 +28,11 @@ typedef struct dp_cli_words {
 } dp_cli_words;
 
 void dp_cli_words_add(dp_cli_words *words, const char *word);
-/* A flag and its value, if value is not NULL. */
+/* Adds a flag, and its value if value is not NULL. */
 void dp_cli_words_pair(dp_cli_words *words, const char *flag, const char *value);
-/* An option of the verb that the tool knows by the same name, flag ("--out"), if it was given. */
+/* Adds an option of the verb, if given, that the tool has under the same name, flag ("--out"). */
 void dp_cli_words_option(dp_cli_words *words, const dp_cmd *cmd, const char *flag);
-/* A manifest as a file that lives in memory, which tools inherit: its descriptor, and its path for
+/* Makes a file in memory with the manifest, which tools inherit: its descriptor, and its path for
  * them. -1: no memory. */
 int dp_cli_tool_manifest(const dp_manifest *manifest, char path[DP_CLI_TOOL_PATH_MAX]);
 
@@ -44,10 +44,10 @@ DP_MUST dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *argument
 DP_MUST dp_status dp_cli_tool_run_program(dp_cli_tool *tool, const char *program,
                                           const char *const *arguments);
 
-/* The same for a tool that tells as it goes: each line of its standard output, without its line
- * feed, is given to on_line; one of more than DP_CLI_TOOL_LINE_MAX bytes is cut. SIGINT and SIGTERM
- * to this process are passed on to the tool meanwhile, and it gets SIGTERM should this process die.
- * answer stays empty. */
+/* The same for a tool that reports its progress: on_line gets each line of its standard output,
+ * without line feed; one of more than DP_CLI_TOOL_LINE_MAX bytes is cut. SIGINT and SIGTERM to this
+ * process are passed on to the tool meanwhile, and it gets SIGTERM if this process dies. answer
+ * stays empty. */
 enum { DP_CLI_TOOL_LINE_MAX = 4096 };
 typedef void dp_cli_on_line(void *context, const char *line);
 DP_MUST dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
@@ -61,8 +61,8 @@ typedef struct dp_cli_failure {
     const char *what;
 } dp_cli_failure;
 
-/* Say why there was no answer, and give the exit status: no process, no memory, no such program
- * ... */
+/* Reports the reason why there was no answer, and returns the exit status: no process, no memory,
+ * no such program ... */
 int dp_cli_tool_missing(const dp_cmd *cmd, dp_status status);
 /* ... or the tool's own failure, with its output as the reason. The first row of its exit status
  * counts, of the verb's rows (ended by an exit of 0, may be NULL), then of the common ones: an

@@ -30,7 +30,7 @@ enum {
     EXIT_TEMPORARY = 75,
     EXIT_DENIED = 77,
     EXIT_CONFIG = 78,
-    SIGNALS = 3, /* that end it, or open the log again */
+    SIGNALS = 3, /* signals that end the daemon, or reopen the log */
     AGAIN_MS = 100
 };
 
@@ -96,7 +96,7 @@ static void make_folders(const char *dir)
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         DP_IGNORE(mkdir(path, 0700) !=
-                  0); /* The store tells if the folder is not there in the end. */
+                  0); /* If the folder is still missing, the store reports it. */
         *slash = '/';
     }
 }
@@ -148,7 +148,7 @@ void dp_daemon_again(dp_daemon *daemon, const char *cause)
         return;
     }
     timer->data = daemon;
-    uv_timer_start(timer, on_again, AGAIN_MS, 0); /* Replies go out first. */
+    uv_timer_start(timer, on_again, AGAIN_MS, 0); /* Replies are sent first. */
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -194,7 +194,7 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
                : dp_why_set(why, status, "the store cannot be written: %s", dp_status_text(status));
 }
 
-/* Has the store records of this run, of which it does not know any more that it is the node's? */
+/* Does the store have records of this run, although its row about the run is lost? */
 static bool has_chain(const dp_daemon *daemon, const dp_run_id *run)
 {
     dp_chain_tip head;
@@ -202,15 +202,15 @@ static bool has_chain(const dp_daemon *daemon, const dp_run_id *run)
 }
 
 /* The store has lost the run, or its rows about the run are damaged: with its certificate and its
- * key the node is a member still. Where all of the store was lost, its unpublished work and its
- * vote key are gone; the chain and the state come from peers. */
+ * key the node is still a member. If all of the store was lost, its unpublished work and its vote
+ * key are lost too; the chain and the state come from peers. */
 static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_run_identity *facts,
                              dp_why *why)
 {
     const char *dir = daemon->config->dir;
     dp_status status = dp_run_identity_copy_load(dir, facts, why);
     if (!rebuilt && !damaged && (status != DP_OK || !has_chain(daemon, &facts->run))) {
-        return DP_NOTFOUND; /* It is in none, or has left that run. */
+        return DP_NOTFOUND; /* It is in no run, or has left that run. */
     }
     if (status == DP_DENIED || (status == DP_NOTFOUND && !damaged)) {
         return status;
@@ -218,7 +218,7 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_r
     status = status == DP_OK ? dp_run_identity_save(daemon->store, facts) : status;
     if (status != DP_OK) {
         DP_IGNORE(dp_run_identity_lost_save(daemon->store) !=
-                  DP_OK); /* It is logged all the same. */
+                  DP_OK); /* The log has it in any case. */
         dp_log(DP_LOG_ERROR, "store.lost",
                "msg=\"the store was damaged, and %s/run.member, which names its run, cannot be "
                "read: dpnode join TOKEN joins again\" status=%s",
@@ -267,13 +267,13 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     return dp_token_file_open(&daemon->token_file, daemon);
 }
 
-/* A tool that still runs would keep the loop; its answer finds nobody. */
+/* A running tool would keep the loop alive; nothing waits for its answer. */
 static void end_child(uv_handle_t *handle, void *context)
 {
     (void)context;
     if (handle->type == UV_PROCESS && !uv_is_closing(handle)) {
         DP_IGNORE(uv_process_kill((uv_process_t *)handle, SIGKILL) !=
-                  0); /* It may have ended just now. */
+                  0); /* It may have just ended. */
     }
 }
 
@@ -294,7 +294,7 @@ static void close_all(dp_daemon *daemon)
     if (daemon->event_log != NULL) {
         dp_event_log_flush(daemon->event_log);
     }
-    dp_store_thread_close(daemon->store_thread); /* The last jobs still speak to the event log. */
+    dp_store_thread_close(daemon->store_thread); /* The last jobs still write to the event log. */
     daemon->store_thread = NULL;
     dp_event_log_close(daemon->event_log);
     daemon->event_log = NULL;
@@ -324,7 +324,8 @@ static dp_daemon *make_daemon(void)
     if (daemon == NULL) {
         return NULL;
     }
-    if (sodium_mlock(daemon, sizeof *daemon) != 0) { /* sodium_malloc tries, and does not tell. */
+    /* sodium_malloc tries to lock its pages, but does not report a failure. */
+    if (sodium_mlock(daemon, sizeof *daemon) != 0) {
         dp_log(DP_LOG_WARN, "keys.unlocked",
                "msg=\"the node's keys may be swapped out: their memory cannot be locked (%s); "
                "raise ulimit -l, or LimitMEMLOCK= of the unit\"",
@@ -374,8 +375,8 @@ static int run(const dp_config *config, dp_log_sink *log, bool *again)
     return exit_status;
 }
 
-/* No core file and no other process of this user gets at the keys. A sanitizer and a debugger look
- * into the process, so a build for them stays open. */
+/* No core file and no other process of this user can read the keys. Sanitizers and debuggers read
+ * the process, so builds for them allow it. */
 static void hide_memory(void)
 {
     const struct rlimit no_core = {0, 0};
@@ -403,7 +404,8 @@ int main(int argc, char **argv)
     bool version = false;
     umask(S_IRWXG | S_IRWXO); /* The store, its log and later files hold secrets. */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* A limit of file sizes is an error of the write. */
+    /* A limit of file sizes must be an error of the write, not a signal. */
+    signal(SIGXFSZ, SIG_IGN);
     hide_memory();
     allow_files();
     const bool check = argc > 1 && strcmp(argv[1], "--check") == 0;

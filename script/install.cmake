@@ -3,8 +3,14 @@
 set(DP_DOC_DIR share/doc/dpnode)
 
 # The files that are installed, and nothing for tests: cmake --build build/release --target ship.
-add_custom_target(ship DEPENDS dpnode dpnoded dpnode-worker)
-set(DP_SHIPPED $<TARGET_FILE:dpnode> $<TARGET_FILE:dpnoded> $<TARGET_FILE:dpnode-worker>)
+set(DP_SHIPPED_PROGRAMS dpnode dpnoded dpnode-worker)
+if(TARGET dpnode-web)
+    list(APPEND DP_SHIPPED_PROGRAMS dpnode-web)
+endif()
+add_custom_target(ship DEPENDS ${DP_SHIPPED_PROGRAMS})
+foreach(program ${DP_SHIPPED_PROGRAMS})
+    list(APPEND DP_SHIPPED $<TARGET_FILE:${program}>)
+endforeach()
 if(TARGET dpnode_cuda)
     add_dependencies(ship dpnode_cuda)
     list(APPEND DP_SHIPPED $<TARGET_FILE:dpnode_cuda>)
@@ -35,7 +41,7 @@ install(CODE [[
     endif()
 ]])
 
-install(TARGETS dpnode dpnoded dpnode-worker RUNTIME DESTINATION bin)
+install(TARGETS ${DP_SHIPPED_PROGRAMS} RUNTIME DESTINATION bin)
 if(TARGET dpnode_cuda)
     install(TARGETS dpnode_cuda LIBRARY DESTINATION lib/dpnode) # compute/backend/plugin.c looks there.
 endif()
@@ -43,7 +49,8 @@ install(FILES docs/man/dpnode.1 DESTINATION share/man/man1)
 install(FILES docs/man/dpnoded.8 DESTINATION share/man/man8)
 install(FILES contrib/dpnode.bash DESTINATION share/bash-completion/completions RENAME dpnode)
 install(FILES README.md LICENSE DESTINATION ${DP_DOC_DIR})
-install(DIRECTORY docs/ DESTINATION ${DP_DOC_DIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN man EXCLUDE
+install(DIRECTORY contrib/prometheus DESTINATION ${DP_DOC_DIR}/contrib)
+install(DIRECTORY docs/ DESTINATION ${DP_DOC_DIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png" PATTERN man EXCLUDE
     PATTERN records EXCLUDE PATTERN decisions EXCLUDE)
 
 # The unit names the program where it lies.

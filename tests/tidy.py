@@ -71,7 +71,7 @@ ROOMS = {
         "control": "host net peer trainer",
         ".": "control host net peer trainer",
     },
-    "cli": {".": "", "doctor": ".", "verbs": ". doctor"},
+    "cli": {".": "", "doctor": ".", "web": ". doctor", "verbs": ". doctor web"},
 }
 # The exception: sources of these rooms still include the struct of the whole node.
 ROOM_FILES_MAX = 35
@@ -94,6 +94,7 @@ LIBRARIES = {
     "jansson.h": {"compute", "cli"},
     "libsmartcols.h": {"cli"},
     "qrencode.h": {"cli"},
+    "microhttpd.h": {"cli/web/server.c"},
     "pcre2.h": {"compute"},
     "utf8proc.h": {"compute"},
     "pthread.h": {"compute", "store", "daemon"},

@@ -18,8 +18,7 @@ static const struct {
     const char *instead;
 } gone[] = {{"fp16", "bf16"}, {"e3m0", "int4"}, {"sign", "int4"}, {"random", "sparse"}};
 
-/* DENSE_KEEP: the sparsest density with the shorter of the two steps. */
-enum { GAIN_ONE = 65536, DENSE_KEEP = 32, GONE_COUNT = sizeof gone / sizeof gone[0] };
+enum { GAIN_ONE = 65536, GONE_COUNT = sizeof gone / sizeof gone[0] };
 
 const dp_codec_row *dp_codec_rows(size_t *count)
 {
@@ -44,7 +43,7 @@ uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep)
     if (row == NULL || !row->thins || keep == 0) {
         return GAIN_ONE;
     }
-    return keep <= DENSE_KEEP ? 2 * GAIN_ONE : 5 * GAIN_ONE / 2;
+    return keep <= DP_CODEC_KEEP_MIN ? 2 * GAIN_ONE : 5 * GAIN_ONE / 2;
 }
 
 const char *dp_codec_name(dp_codec_kind kind)

@@ -46,8 +46,9 @@ static const dp_manifest_row rows[] = {
     ROW(lr_nano, "train.lr", "1e-9", 1000000000, 1, 1000000000, 3000000, "Peak learning rate."),
     ROW(lr_floor_per_mille, "train.lr_floor", "1e-3", 1000, 0, 1000, 100,
         "Final learning rate as a share of the peak."),
-    ROW(warmup_tokens, "train.warmup_tokens", "tokens", 1, 0, UINT64_MAX / 2, 100000,
-        "Committed tokens over which the learning rate rises."),
+    ROW(warmup_tokens, "train.warmup_tokens", "tokens", 1, 0, UINT64_MAX / 2, 0,
+        "Committed tokens over which the learning rate rises; 0: 200 steps of each contributor, at "
+        "most a quarter of the run."),
     ROW(total_tokens, "train.total_tokens", "tokens", 1, 1, UINT64_MAX / 2, 20000000,
         "Committed tokens at which the schedule ends."),
     ROW(beta1_micro, "train.beta1", "1e-6", 1000000, 0, 999999, 900000,
@@ -245,7 +246,7 @@ void dp_manifest_default(dp_manifest *manifest)
     }
     manifest->codec_keep_most = DP_MANIFEST_KEEP_SPARSEST;
     manifest->feedback_beta_milli = 950;
-    manifest->codec_gain = DP_GAINS_OF_CODEC;
+    manifest->codec_gain = DP_ON;
 }
 
 /* Names stand in file names and in log lines, so only plain characters. */

@@ -93,13 +93,6 @@ typedef enum dp_trust {
     DP_TRUST_OPEN = 1     /* every one whose update the voters have judged (gossip/round/judge.h) */
 } dp_trust;
 
-/* How far an update is lengthened in the outer step. */
-typedef enum dp_gains {
-    DP_GAINS_NONE = 0,    /* not at all: runs from before version 14 */
-    DP_GAINS_FIRST = 1,   /* deleted: 2.5 at one element of 32 */
-    DP_GAINS_OF_CODEC = 2 /* by dp_codec_gain */
-} dp_gains;
-
 /* Which nodes sum the updates of a round. */
 typedef enum dp_reduce_kind {
     DP_REDUCE_WHOLE = 0, /* every node fetches every update and sums them */
@@ -195,7 +188,9 @@ typedef struct dp_manifest {
     uint32_t contributors_max;
     /* In rounds of parts, owners of other sites get one sum per site (gossip/record/part_sum.h). */
     dp_switch site_sums;
-    dp_gains codec_gain; /* has no YAML key */
+    /* on: each update's outer step is scaled by dp_codec_gain; off in runs older than that. Has no
+     * YAML key. */
+    dp_switch codec_gain;
     dp_trust trust;
     /* These are of a run of any model, and 0 in others. */
     uint64_t samples;  /* of one pass */

@@ -117,7 +117,7 @@ static const field fields[] = {
     FIELD_SINCE(11, FIELD_U32, contributors_max, DP_MANIFEST_LISTED_DEFAULT),
     GONE_SINCE(12, 0), /* a share of the members that closed rounds at once */
     FIELD_SINCE(13, FIELD_ENUM, site_sums, DP_OFF),
-    FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_GAINS_NONE),
+    FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_OFF),
     FIELD_SINCE(14, FIELD_U32, members_absent_s, 0),
     FIELD_SINCE(15, FIELD_ENUM, trust, DP_TRUST_MEMBERS),
     FIELD_SINCE(16, FIELD_U64, samples, 0),
@@ -310,9 +310,6 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
     }
     dp_read_bytes(&reader, read.signature, SIGNATURE_BYTES);
     DP_TRY(dp_reader_finish(&reader));
-    if (read.codec_gain == DP_GAINS_FIRST) {
-        return DP_VERSION; /* Goes on with the version that has them. */
-    }
     if (version_of(&read) == version && read.trust == DP_TRUST_OPEN &&
         !dp_manifest_judgeable(&read) && !dp_manifest_external(&read)) {
         return DP_VERSION; /* Of before this rule (dp_manifest_check), with that version. */

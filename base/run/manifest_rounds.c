@@ -126,27 +126,19 @@ static dp_status check_listed(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
-/* Of the densities that rounds of the run may have, and times 65536 in dp_codec_gain. */
-static double most_gain(const dp_manifest *manifest)
-{
-    const uint32_t dense = dp_codec_gain(manifest->codec, manifest->codec_keep);
-    const uint32_t thin = dp_codec_gain(manifest->codec, manifest->codec_keep_most);
-
-    return (dense > thin ? dense : thin) / 65536.0;
-}
-
 /* Runs with a step of three times an update diverged, with 1/16 of its elements
  * (docs/BENCHMARKS.md, "Learning quality against bytes"). */
 static dp_status check_alpha(const dp_manifest *manifest, dp_why *why)
 {
-    const double gain = most_gain(manifest);
+    const double gain = dp_codec_gain(manifest->codec, manifest->codec_keep) / 65536.0;
     const uint32_t most = (uint32_t)(DP_MANIFEST_STEP_MILLI_MAX / gain);
 
-    if (manifest->codec_gain != DP_GAINS_NONE && manifest->codec_gain != DP_GAINS_OF_CODEC) {
-        return dp_why_set(why, DP_BADARG, "there are no gains of codecs with the number %u",
+    if (manifest->codec_gain > DP_ON) {
+        return dp_why_set(why, DP_BADARG,
+                          "whether codecs have gains is %u, which is neither on nor off",
                           (unsigned)manifest->codec_gain);
     }
-    if (manifest->codec_gain == DP_GAINS_OF_CODEC && manifest->alpha_milli > most) {
+    if (manifest->codec_gain == DP_ON && manifest->alpha_milli > most) {
         return dp_why_set(
             why, DP_BADARG,
             "round.alpha is %.10g; with round.codec %s it may be 0.001 to %.10g, since an update "

@@ -11,21 +11,21 @@
 #include "base/status.h"
 
 typedef enum dp_finding_level {
-    DP_FINDING_NONE, /* there is nothing to check here */
+    DP_FINDING_NONE, /* not applicable */
     DP_FINDING_OK,
     DP_FINDING_WARN, /* it works, and could work better */
-    DP_FINDING_FAIL  /* a node will not work here */
+    DP_FINDING_FAIL  /* a node does not work here */
 } dp_finding_level;
 
 typedef struct dp_finding {
     dp_finding_level level;
     char what[224];
-    char why[512]; /* "" where all is well */
+    char why[512]; /* "" if the check passed */
     char fix[256]; /* as why */
 } dp_finding;
 
-/* The facts that doctor found. All borrowed. An object is NULL where nobody answered; then the
- * sentence beside it says why. */
+/* The facts that doctor has collected, all borrowed. An object is NULL if its source did not
+ * answer; then the sentence beside it has the reason. */
 typedef struct dp_doctor {
     const char *version;  /* of dpnode */
     const char *root;     /* before /proc and /dev: "", or a test's own */
@@ -35,16 +35,16 @@ typedef struct dp_doctor {
     const char *check_why;
     const json_t *status; /* control_msg.h, and below */
     const json_t *peers;
-    const json_t *dialed;    /* own address: did somebody answer there, from here? */
+    const json_t *dialed;    /* own address: does it answer from here? */
     const json_t *rounds;    /* array of R */
     const json_t *events;    /* array */
-    const json_t *plan;      /* compute/backend/plan.h, of the manifest that was given */
-    const char *plan_name;   /* of its run; NULL: none was given */
+    const json_t *plan;      /* compute/backend/plan.h, for the given manifest */
+    const char *plan_name;   /* of its run; NULL: no manifest was given */
     bool plan_external;      /* it is of any model: without the model's file there is no plan */
-    const char *text_why;    /* its text holds not one sequence; NULL or "": it does */
+    const char *text_why;    /* reason why its text has no whole sequence; NULL or "": it has one */
     uint64_t files_max;      /* hard limit of descriptors: the daemon raises its own to it */
     uint64_t now_ms;         /* unix */
-    bool clock_synchronised; /* by the kernel's word */
+    bool clock_synchronised; /* according to the kernel */
 } dp_doctor;
 
 /* Pure but for small files below root. *out is DP_FINDING_NONE before. */
@@ -55,7 +55,7 @@ typedef struct dp_doctor_check {
     dp_doctor_look *look;
 } dp_doctor_check;
 
-/* Of the machine, and of the node and its run; in the order in which they are shown. */
+/* The checks of the machine, and of the node and its run, in the order of the output. */
 const dp_doctor_check *dp_doctor_machine(size_t *count);
 const dp_doctor_check *dp_doctor_node(size_t *count);
 

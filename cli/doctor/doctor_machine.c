@@ -12,11 +12,12 @@
 #include "cli/print.h"
 
 enum {
-    FILES_LEAST = 128, /* a node of few links: each has two, the store and the trainer some more */
+    /* for a node with few links: each needs two, the store and the trainer some more */
+    FILES_LEAST = 128,
     FILES_WANTED = 1024,
     CARDS_TEXT_MAX = 160,
-    BUSY_LEAST = 20,  /* percent; a desktop that is drawn takes less */
-    CELSIUS_MAX = 87, /* at which cards begin to slow down */
+    BUSY_LEAST = 20,  /* percent; the display of a desktop uses less */
+    CELSIUS_MAX = 87, /* temperature at which cards begin to slow down */
     SKEW_MS_MAX = 5000,
     SKEW_ROUNDS = 20
 };
@@ -105,7 +106,7 @@ static void look_daemon(const dp_doctor *doctor, dp_finding *out)
 
 /* ---- devices that compute ---- */
 
-/* Of the trainer, where more than one are set. */
+/* The trainer's processes, if more than one are set. */
 static void look_processes(const dp_doctor *doctor, dp_finding *out)
 {
     const long long usable = dp_json_int(doctor->worker, "threads", 1);
@@ -180,8 +181,8 @@ static void look_memory(const dp_doctor *doctor, dp_finding *out)
     }
 }
 
-/* True if the node's trainer computes on this backend: doctor is another process, and would take
- * the trainer's work for a stranger's. */
+/* True if the node's trainer computes on this backend: doctor is another process, and would
+ * otherwise report the trainer as a foreign program. */
 static bool trains_there(const dp_doctor *doctor, const char *backend)
 {
     const char *const device = dp_json_text(json_object_get(doctor->status, "run"), "device", "");
@@ -189,7 +190,7 @@ static bool trains_there(const dp_doctor *doctor, const char *backend)
     return strncmp(device, backend, size) == 0 && device[size] == ':';
 }
 
-/* As compute/backend/plugin.c looks for it: its driver, on Linux and in WSL. */
+/* Like compute/backend/plugin.c, looks for the driver, on Linux and in WSL. */
 static bool has_card(const dp_doctor *doctor)
 {
     static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg"};
@@ -229,7 +230,7 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s available; this machine has no GPU",
                         backend, dp_json_text(doctor->worker, "device", "?"), memory);
     } else if (line[0] != '\0' &&
-               strcmp(backend, "cpu") == 0) { /* Else it names the device that computes. */
+               strcmp(backend, "cpu") == 0) { /* Otherwise it names the device that computes. */
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "%s", line);
         dp_finding_fix(out, "dpnoded --backend cpu   # or correct the cause named above");
@@ -297,7 +298,7 @@ static void look_shm(const dp_doctor *doctor, dp_finding *out)
 
 /* ---- clock ---- */
 
-/* When this node saw the round decided, by its own clock; 0: not known. */
+/* The time at which this node learned the decision of the round, by its own clock; 0: unknown. */
 static int64_t decided_ms(const json_t *events, long long round)
 {
     size_t index = 0;
@@ -312,8 +313,8 @@ static int64_t decided_ms(const json_t *events, long long round)
     return 0;
 }
 
-/* How far this clock is before those that wrote the records: the median over the last rounds, of
- * which few were old when they came. False: there is none to compare with. */
+/* The lead of this clock over those of the records' proposers: the median over the last rounds, few
+ * of which were old on arrival. False: there is no round to compare with. */
 static bool skew_of(const dp_doctor *doctor, long long *skew_ms)
 {
     int64_t skews[SKEW_ROUNDS];
@@ -347,7 +348,7 @@ static void look_clock(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_FAIL, "this machine's clock is before 2026");
         dp_finding_why(out, "invites and certificates are checked against it");
         dp_finding_fix(out, "timedatectl set-ntp true");
-    } else if (clock != NULL) { /* By the clocks of others in handshakes. */
+    } else if (clock != NULL) { /* From the clocks of others in handshakes. */
         dp_finding_what(out, DP_FINDING_WARN, "%s", dp_json_text(clock, "text", ""));
         dp_finding_why(out, "a node whose clock is far off finds its certificates expired or not "
                             "yet valid, and no peer accepts it");
@@ -395,7 +396,7 @@ static void look_congestion(const dp_doctor *doctor, dp_finding *out)
     read_word(doctor, "tcp_congestion_control", used, sizeof used);
     read_word(doctor, "tcp_available_congestion_control", known, sizeof known);
     if (used[0] == '\0') {
-        return; /* The system does not say. */
+        return; /* The system does not report it. */
     }
     if (strcmp(used, "bbr") == 0) {
         dp_finding_what(out, DP_FINDING_OK, "TCP uses bbr");

@@ -9,10 +9,10 @@
 #include "cli/print.h"
 
 enum {
-    STATES_KEPT = 4, /* two checkpoints, one that is being written, one that peers fetch */
+    STATES_KEPT = 4, /* two checkpoints, one being written, and one that peers fetch */
     COMMIT_US_MAX = 100 * 1000
 };
-#define SPACE_LEAST ((uint64_t)64 << 20) /* beside ballast and margin */
+#define SPACE_LEAST ((uint64_t)64 << 20) /* in addition to ballast and margin */
 #define SPACE_WANTED ((uint64_t)2 << 30)
 #define WRITE_WANTED ((uint64_t)20 << 20) /* bytes per second */
 
@@ -150,8 +150,7 @@ static bool is_loopback(const char *address)
            strncmp(address, "localhost", 9) == 0;
 }
 
-/* Does anybody else (this node) have an address, and is each of them one that only this machine can
- * dial? */
+/* Do the others (or does this node) have addresses, all of which only this machine can dial? */
 static bool all_loopback(const json_t *peers, bool self)
 {
     size_t at = 0;
@@ -176,7 +175,7 @@ static bool all_loopback(const json_t *peers, bool self)
     return others > 0;
 }
 
-/* No address that others are told answered; text gets them. */
+/* None of the advertised addresses answered; text gets them. */
 static bool none_answers(const json_t *dialed, char *text, size_t size)
 {
     const char *address = NULL;

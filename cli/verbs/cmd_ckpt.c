@@ -83,7 +83,7 @@ const dp_verb dp_verb_ckpt_verify = {
     .examples = "  dpnode ckpt verify\n",
 };
 
-/* The type is checked here, so that the caller is told before anything is read. */
+/* The type is checked here, so that the user gets the error before anything is read. */
 static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
 {
     static const char *const types[] = {"f32", "bf16", "f16", "q8_0"}; /* llm.c: the first two */
@@ -103,7 +103,7 @@ static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
     return false;
 }
 
-/* Files of a user in that folder may be another model: only --force overwrites them. */
+/* Files of the user in that folder may be another model: only --force overwrites them. */
 static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_error *error)
 {
     static const char *const files[] = {"model.safetensors", "model.safetensors.index.json",
@@ -145,7 +145,7 @@ static int print_exported(const dp_cmd *cmd, json_t *result, const char *of)
     return 0;
 }
 
-/* Of a folder of `dpnode train`, which needs no daemon. */
+/* Export of a folder of `dpnode train`, which needs no daemon. */
 static int export_trained(const dp_cmd *cmd, const char *folder, const char *path)
 {
     static const dp_cli_failure failures[] = {

@@ -27,7 +27,7 @@ static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const char *w
     return dp_cli_tool_failed(cmd, tool, rows, "give fewer files at once");
 }
 
-/* Runs it: its answer, which the caller frees. NULL: *exit says how it failed. */
+/* Runs it and returns its answer, which the caller frees. NULL: it failed with *exit. */
 static dp_cli_tool *run_tool(const dp_cmd *cmd, const dp_cli_words *words, const char *what,
                              int *exit)
 {
@@ -46,7 +46,7 @@ static dp_cli_tool *run_tool(const dp_cmd *cmd, const dp_cli_words *words, const
     return NULL;
 }
 
-/* tokenize and verify answer alike. */
+/* tokenize and verify have the same answer. */
 static int print_sum(const dp_cmd *cmd, const dp_cli_tool *tool, const char *folder)
 {
     char bytes[DP_PRINT_CELL_MAX];

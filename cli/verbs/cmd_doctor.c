@@ -25,7 +25,7 @@ enum {
 
 /* ---- gathering ---- */
 
-/* Runs it; gives standard output, which lives until the next call, or NULL and the reason. */
+/* Runs it; returns standard output, valid until the next call, or NULL and the reason. */
 static const char *ask(const char *program, const dp_cli_words *words, char *why, size_t size)
 {
     static dp_cli_tool tool; /* too large for a stack */
@@ -114,7 +114,7 @@ static bool clock_synchronised(void)
     return state >= 0 && state != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
 }
 
-/* All that may be borrowed by a dp_doctor. */
+/* Everything that a dp_doctor borrows. */
 typedef struct facts {
     json_t *worker;
     json_t *check;
@@ -128,7 +128,7 @@ typedef struct facts {
     char check_why[DP_CLI_TOOL_WORDS_MAX + 1];
 } facts;
 
-/* The addresses of this node, that others are told, each with whether somebody answers there. */
+/* The advertised addresses of this node, each with the result of a test connection. */
 static json_t *dial_own(const json_t *peers)
 {
     json_t *const dialed = json_object();
@@ -169,7 +169,7 @@ static void gather_programs(const dp_cmd *cmd, facts *all)
     dp_cli_words_option(&words, cmd, "--listen");
     dp_cli_words_option(&words, cmd, "--backend");
     dp_cli_words_option(&words, cmd, "--dir");
-    if (dp_cmd_option(cmd, "dir") == NULL) { /* Where a daemon runs, its own. */
+    if (dp_cmd_option(cmd, "dir") == NULL) { /* If a daemon runs, its own settings. */
         dp_cli_words_pair(&words, "--dir", dp_json_text(all->status, "dir", NULL));
     }
     const char *answer = ask("dpnoded", &words, all->check_why, sizeof all->check_why);
@@ -220,7 +220,7 @@ static void print_finding(const char *name, dp_finding *finding)
     }
 }
 
-/* Counts findings by their level; rows: NULL, or where each goes. */
+/* Counts findings by their level; rows: NULL, or gets each finding. */
 static void go_through(const dp_doctor *doctor, json_t *rows, unsigned counts[COUNTS])
 {
     const dp_doctor_check *tables[2];
@@ -286,7 +286,8 @@ static int run_doctor(dp_cmd *cmd)
             text_why[0] = '\0';
         }
     }
-    DP_IGNORE(getrlimit(RLIMIT_NOFILE, &files) != 0); /* Zero is told, and looks odd enough. */
+    /* Zero is printed, which is conspicuous enough. */
+    DP_IGNORE(getrlimit(RLIMIT_NOFILE, &files) != 0);
     const dp_doctor doctor = {.version = DP_VERSION_TEXT,
                               .root = "",
                               .worker = all.worker,

@@ -11,7 +11,7 @@
 
 typedef struct terms {
     uint64_t uses;
-    uint64_t expires_s; /* 0: the daemon's standard */
+    uint64_t expires_s; /* 0: the daemon's default */
     const char *role;
 } terms;
 

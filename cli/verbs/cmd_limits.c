@@ -16,7 +16,7 @@ static const struct limit {
     const char *key;
     enum { MBIT, MONTH, DAY } kind;
     const char *used; /* of a month */
-    const char *rate; /* that holds now, of "holds" ... */
+    const char *rate; /* effective value, of "holds" ... */
     const char *by;   /* ... and the limit that sets it */
 } limits[] = {
     {"upload", "upload_mbit", MBIT, NULL, "upload_rate", "upload_by"},
@@ -84,7 +84,7 @@ static int ask(const dp_cmd *cmd, const uint64_t values[LIMITS], json_t **result
     return status;
 }
 
-/* A daemon of an older version leaves out unknown fields, and answers all the same. */
+/* A daemon of an older version ignores unknown fields, and answers anyway. */
 static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *error)
 {
     char why[80];
@@ -102,8 +102,7 @@ static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *
     return true;
 }
 
-/* "at most 5 Mbit/s now, by upload": the rate that holds, and the other limit where that one makes
- * it. */
+/* "at most 5 Mbit/s now, by upload": the effective rate, and the other limit if that causes it. */
 static void describe_rate(const struct limit *limit, const json_t *result, char text[RATE_BYTES])
 {
     const json_t *const holds = json_object_get(result, "holds");
@@ -141,7 +140,7 @@ static void describe_mean(const json_t *month, uint64_t cap, uint64_t used,
     }
 }
 
-/* Value, and how it goes with it now. */
+/* The value, and its present state. */
 static void describe(const struct limit *limit, const json_t *result, char value[DP_PRINT_CELL_MAX],
                      char now[NOW_BYTES])
 {

@@ -8,7 +8,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 
-/* Has the person said yes, by option or now? False: *error gives the fix. */
+/* Has the user confirmed, by option or now? False: *error gives the fix. */
 static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *error)
 {
     char answer[16] = "";
@@ -62,7 +62,7 @@ static int run_revoke(dp_cmd *cmd)
              "%s is removed from the run for good. Every member closes its links, and its identity "
              "cannot join again.",
              cmd->args[0]);
-    /* Nobody is asked about a peer that is not there. */
+    /* No confirmation for an unknown peer. */
     if (ask(cmd, "why", "peer", cmd->args[0], 0, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
@@ -95,8 +95,7 @@ const dp_verb dp_verb_revoke = {
 
 /* ---- run fork ---- */
 
-/* Asks the person, then the daemon; prints the reply. round: NULL, or the parameter of that
- * name. */
+/* Asks the user, then the daemon; prints the reply. round: NULL, or the parameter of that name. */
 static int order_chain(dp_cmd *cmd, const char *method, const uint64_t *round, const char *question,
                        const char *sequel)
 {

@@ -18,8 +18,7 @@ typedef struct stream {
 
 /* ---- streams ---- */
 
-/* One call of rounds or events with their two options; none: the text where there is nothing to
- * list. */
+/* One call of rounds or events with their two options; none: the text for an empty list. */
 static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_notice,
                       const char *none)
 {

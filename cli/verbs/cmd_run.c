@@ -272,7 +272,7 @@ static int plan_first(const dp_run_input *input, const char *dir, dp_control_err
     return error->exit;
 }
 
-/* Nothing is left of a run that could not be made, nor of the daemon that was started for it. */
+/* Removes a run that could not be made, and the daemon that was started for it. */
 static int create(dp_cmd *cmd, const dp_run_input *input, json_t **result, dp_control_error *error)
 {
     dp_client client;
@@ -375,7 +375,7 @@ static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const 
     }
 }
 
-/* valid: a run could be made of it here and now. */
+/* valid: a run can be created from it on this machine. */
 static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
 {
     const dp_manifest *const manifest = &input->file.manifest;
@@ -448,7 +448,7 @@ static int run_validate(dp_cmd *cmd)
     if (dp_run_manifest_read(cmd->args[0], NULL, &input.file, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
-    /* A manifest need not name a text; one that does is meant to be used with it. */
+    /* A manifest may lack a text; if it names one, that text is to be used. */
     const dp_run_source source = {.path = cmd->args[0], .from = dp_cmd_option(cmd, "from")};
     if (!find_inputs(&source, &input, &error)) {
         return dp_cmd_fail(cmd, &error);

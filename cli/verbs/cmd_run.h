@@ -7,7 +7,7 @@
 #include "cli/manifest_yaml.h"
 #include "cli/paths.h"
 
-/* Exactly one of path and demo; or neither, with from and text, and the rest is the standard. */
+/* Exactly one of path and demo; or neither, with from and text, and defaults for the rest. */
 typedef struct dp_run_source {
     const char *path; /* manifest file */
     const char *demo; /* built-in manifest */
@@ -19,19 +19,19 @@ typedef struct dp_run_input {
     dp_manifest_file file;
     char text_path[DP_CLI_PATH_MAX]; /* absolute, readable; "": none, of a run of any model */
     bool text_is_ours;               /* a temporary file */
-    char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are drawn from the seed */
+    char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are initialized from the seed */
 } dp_run_input;
 
 /* A manifest file. model: as in manifest_yaml.h. 0 or the exit status of *error. */
 DP_MUST int dp_run_manifest_read(const char *path, const dp_model_config *model,
                                  dp_manifest_file *file, dp_control_error *error);
 
-/* Where the data lies that the manifest at this path names, relative to it or not; "" where it
- * names none, or too long a one. */
+/* The path of the data named by the manifest at this path, absolute or relative to it; "" if it
+ * names none, or too long a path. */
 void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
                       char path[DP_CLI_PATH_MAX]);
 
-/* 0 or the exit status of *error. Close it in both cases. */
+/* 0 or the exit status of *error. Call close in both cases. */
 DP_MUST int dp_run_input_open(const dp_run_source *source, dp_run_input *input,
                               dp_control_error *error);
 void dp_run_input_close(dp_run_input *input);
@@ -46,7 +46,7 @@ DP_MUST int dp_run_create(dp_client *client, const dp_run_input *input, const ch
 /* cmd_run_keys.c: the keys of a manifest, as a table or as JSON; an exit status. */
 int dp_run_print_keys(const dp_cmd *cmd);
 
-/* The options that dp_run_input is made of, for run create and train. */
+/* The options for dp_run_input, for run create and train. */
 #define DP_RUN_INPUT_OPTIONS                                                                       \
     {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},                         \
         {"text", 0, "FILE",                                                                        \

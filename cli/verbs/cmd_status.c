@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "cli/client.h"
+#include "cli/doctor/check_state.h"
 #include "cli/json.h"
 #include "cli/print.h"
 
@@ -74,7 +75,7 @@ static const char *unit_name(const json_t *run)
                : "tokens";
 }
 
-/* The first line: the run as the chain has it. */
+/* The first line: the run according to the chain. */
 static void print_chain(const json_t *status, const json_t *run)
 {
     char tokens[DP_PRINT_CELL_MAX];
@@ -95,7 +96,7 @@ static void print_chain(const json_t *status, const json_t *run)
     const long long members = dp_json_int(run, "members", 0);
     if (alive <= members) {
         printf("  %lld/%lld members alive\n", alive, members);
-    } else { /* Nodes that have joined and stand in no record yet. */
+    } else { /* Nodes that have joined but are in no record yet. */
         printf("  %lld nodes alive, %lld member%s\n", alive, members, members == 1 ? "" : "s");
     }
 }
@@ -166,7 +167,7 @@ static void print_run(const json_t *status, const json_t *run)
     }
     const long long objects = dp_json_int(run, "data_objects", 0);
     const long long here = dp_json_int(run, "data_here", 0);
-    /* It reads its store: in a moment it knows the chain and the members that are heard. */
+    /* It reads its store: soon it will know the chain and the members that it hears. */
     const bool starting = !is_known(run, "round");
     if (here < objects && !starting) {
         printf("\n%lld of %lld parts of the data are on this node; the rest is on its way (dpnode "
@@ -184,15 +185,7 @@ static void print_run(const json_t *status, const json_t *run)
 
 static bool passes(const char *check, const json_t *status)
 {
-    const char *state = dp_json_text(status, "state", "");
-    const json_t *run = json_object_get(status, "run");
-    if (strcmp(check, "live") ==
-        0) { /* It answered; but one that has lost its run waits for its owner. */
-        return json_object_get(status, "lost") == NULL;
-    }
-    return (strcmp(state, "training") == 0 || strcmp(state, "waiting") == 0 ||
-            strcmp(state, "gossip") == 0) &&
-           strcmp(dp_json_text(run, "trainer", ""), "up") == 0;
+    return dp_check_state(status, strcmp(check, "live") == 0 ? DP_CHECK_LIVE : DP_CHECK_READY);
 }
 
 static int run_status(dp_cmd *cmd)

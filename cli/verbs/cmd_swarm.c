@@ -1,5 +1,5 @@
-/* swarm: several real daemons on this machine with one run, for a trial. It leaves no files
- * behind. */
+/* swarm: several real daemons on this machine with one run, for tests. It removes all of its
+ * files. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct swarm {
     unsigned count;
     char dir[DP_CLI_PATH_MAX];
     bool dir_is_ours;
-    uint64_t rounds_left; /* that count every node, until it ends by itself; 0: for ever */
+    uint64_t rounds_left; /* rounds that count every node, until it ends by itself; 0: unlimited */
 } swarm;
 
 static void node_path(const swarm *self, unsigned index, const char *what,
@@ -137,7 +137,7 @@ static int on_round(void *context, const json_t *notice)
     return status != 0 ? status : last ? DP_EXIT_INTERRUPTED : 0;
 }
 
-/* Rounds of the first node until a signal, or so many. Each of the two is the good end. */
+/* Prints rounds of the first node until a signal, or so many of them. Both are successful ends. */
 static int follow(swarm *self, dp_control_error *error)
 {
     dp_client client;
@@ -179,7 +179,7 @@ static bool all_ended(void)
 static void end_all(const swarm *self)
 {
     const struct timespec pause = {.tv_nsec = LOOK_EVERY_MS * 1000000L};
-    dp_children_signal(SIGINT); /* At once: there is nothing to drain for. */
+    dp_children_signal(SIGINT); /* At once: a drain would have no use. */
     for (unsigned waited = 0; !all_ended() && waited < END_MS_MAX; waited += LOOK_EVERY_MS) {
         nanosleep(&pause, NULL);
     }
@@ -193,7 +193,7 @@ static void end_all(const swarm *self)
     }
     if (self->dir_is_ours) {
         DP_IGNORE(dp_path_remove_tree(
-            self->dir)); /* Files that stay lie in the folder for temporary files. */
+            self->dir)); /* Remaining files are in the folder for temporary files. */
     }
 }
 

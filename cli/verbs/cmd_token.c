@@ -116,10 +116,10 @@ static int run_inspect(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     const bool valid = dp_invite_check(&invite, dp_print_now_ms(), &credential, &why) == DP_OK;
-    if (!valid) { /* Outside its time: the window is to be shown all the same. */
+    if (!valid) { /* Outside its time: the window is shown nevertheless. */
         DP_IGNORE(dp_invite_chain_check(
             dp_view_of(invite.chain, (size_t)invite.n_certs * DP_CERT_BYTES), &invite.run,
-            invite.root, 0, &credential, NULL)); /* It held when it was parsed. */
+            invite.root, 0, &credential, NULL)); /* It was valid when it was parsed. */
     }
     json_t *out = describe(&invite, &credential, valid, why.text);
     dp_invite_close(&invite);

@@ -8,7 +8,7 @@
 
 enum { NAMES_MAX = 512 };
 
-/* "ann, bob (left), carl" of those that came by a token; all of them, or only the members. */
+/* "ann, bob (left), carl": those that joined by a token; all of them, or only the members. */
 static void name_all(const json_t *token, bool all, char text[NAMES_MAX])
 {
     size_t index = 0;

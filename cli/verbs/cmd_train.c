@@ -21,9 +21,9 @@ typedef struct training {
     const dp_cmd *cmd;
     const char *folder;
     bool terminal;
-    bool line_open;   /* the cursor stands behind a line that is written over */
-    bool stopped;     /* told by the worker */
-    uint64_t told_ms; /* when the last line about a step was printed */
+    bool line_open;   /* the cursor is after a line that will be overwritten */
+    bool stopped;     /* reported by the worker */
+    uint64_t told_ms; /* time of the last printed line about a step */
     dp_cli_tool tool; /* large */
 } training;
 
@@ -118,7 +118,7 @@ static void on_line(void *context, const char *line)
     const char *const event = dp_json_text(e, "event", "");
     t->stopped = t->stopped || (strcmp(event, "end") == 0 && dp_json_flag(e, "stopped") == 1);
     if (t->cmd->json) {
-        DP_IGNORE(dp_cmd_print(json_incref(e)) != 0); /* The worker is told by its own pipe. */
+        DP_IGNORE(dp_cmd_print(json_incref(e)) != 0); /* The worker gets it by its own pipe. */
     } else {
         print_event(t, event, e);
     }
@@ -204,7 +204,7 @@ static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *
     return exit;
 }
 
-/* --out, or a folder of the run's name in this one. NULL: *error says why not. */
+/* --out, or a folder of the run's name in this one. NULL: *error has the reason. */
 static const char *folder_of(const dp_cmd *cmd, const dp_run_input *input, dp_control_error *error)
 {
     const char *const given = dp_cmd_option(cmd, "out");

@@ -57,8 +57,8 @@ const dp_verb dp_verb_up = {
     .options = {DP_START_OPTIONS},
 };
 
-/* Until the process is no more, or DOWN_WAIT_MS are over. A kernel without pidfd_open (before 5.3)
- * tells nothing: false. */
+/* Waits until the process has ended, or for DOWN_WAIT_MS. A kernel without pidfd_open (before 5.3)
+ * cannot report it: false. */
 static bool has_ended(long long pid)
 {
     const int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);

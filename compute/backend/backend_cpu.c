@@ -99,7 +99,8 @@ static dp_status open_training(dp_engine *e, const dp_engine_setup *setup, dp_wh
     const dp_optim_setup optim = {.model = setup->model,
                                   .kind = setup->optimizer,
                                   .weights = setup->weights,
-                                  .seed = setup->seed};
+                                  .seed = setup->seed,
+                                  .threads = dp_pool_threads(e->pool)};
     return setup->team == NULL
                ? dp_optim_init(&e->optim, &optim)
                : dp_process_group_open(&e->team, setup->team, setup, e->gpt, e->pool, why);

@@ -9,6 +9,7 @@
 #include "compute/codec/codec.h"
 #include "compute/cpu/ops.h"
 #include "compute/data/loader.h"
+#include "compute/model/optim.h"
 
 enum {
     TOKENS_ENOUGH = 2048, /* of a micro-batch: packing the weights for it is then a small part */
@@ -23,34 +24,19 @@ const char *dp_recompute_name(dp_recompute recompute)
     return (unsigned)recompute < DP_RECOMPUTE_STEPS ? names[recompute] : "?";
 }
 
-/* State and scratch of the optimizer (optim.h, optim_muon.c). */
-static uint64_t moments_of(const dp_manifest *m, const dp_model *model)
-{
-    uint64_t floats = m->optimizer == DP_OPTIM_LARS ? 1 : 2;
-    floats += m->weights == DP_WEIGHTS_BF16 ? 1 : 0;
-    floats *= model->n_elements;
-    uint64_t scratch =
-        0; /* of one matrix: itself twice and packed, and two squares of its lesser side */
-    for (size_t t = 0; t < model->n_tensors && m->optimizer == DP_OPTIM_MUON; t++) {
-        const dp_tensor *const tensor = &model->tensors[t];
-        /* Of q, k and v, and of gates and ups, each is a matrix to Muon. */
-        const uint64_t rows = tensor->shape[0];
-        const uint64_t columns = tensor->slot == DP_LAYER_QKV_W
-                                     ? (uint64_t)model->config.heads * model->config.head_width
-                                 : tensor->slot == DP_LAYER_UP_W ? model->config.hidden
-                                                                 : tensor->shape[1];
-        const uint64_t side = rows < columns ? rows : columns;
-        const uint64_t needs = 3 * rows * columns + 2 * side * side;
-        if (tensor->slot < DP_LAYER_SLOTS && needs > scratch) {
-            scratch = needs;
-        }
-    }
-    return sizeof(float) * (floats + scratch);
-}
-
 static uint64_t processes_of(const dp_plan_request *request)
 {
     return request->processes > 0 ? request->processes : 1;
+}
+
+/* State and scratch of the optimizer (optim.h). */
+static uint64_t moments_of(const dp_plan_request *request, const dp_model *model)
+{
+    const dp_manifest *const m = request->manifest;
+    uint64_t vectors = m->optimizer == DP_OPTIM_LARS ? 1 : 2;
+    vectors += m->weights == DP_WEIGHTS_BF16 ? 1 : 0;
+    return sizeof(float) * vectors * model->n_elements +
+           processes_of(request) * dp_optim_scratch_bytes(m->optimizer, model, request->threads);
 }
 
 /* A voter compares others' updates with its own newest one, which it keeps in 16 bits
@@ -79,7 +65,7 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
         plan->weights += vector;
         plan->gradients = request->lanes * vector;
     }
-    plan->moments = moments_of(m, model);
+    plan->moments = moments_of(request, model);
     const uint64_t momentum = dp_manifest_moments(m) * vector;
     const uint64_t gradients = m->exchange == DP_EXCHANGE_GRADIENTS ? 2 * vector : 0;
     plan->anchors = request->alone ? 0 : ANCHORS * vector + momentum;

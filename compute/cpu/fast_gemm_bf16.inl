@@ -179,12 +179,17 @@ static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, const st
     const size_t m = least_of(g->m - row, DP_BLOCK_ROWS);
     const size_t pairs = (least_of(g->k - depth, 2 * DP_PAIRS) + 1) / 2;
     const size_t a_row = g->a_depth == 1 ? DP_PAIRS : 1;
-    const struct rows rows = {.m = m,
-                              .a = (const float *)(const void *)a,
-                              .a_row = a_row,
-                              .a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS,
-                              .a_group = DP_GROUP * a_row};
-    round_block(g, row, m, depth, a);
+    struct rows rows = {.m = m,
+                        .a = (const float *)(const void *)a,
+                        .a_row = a_row,
+                        .a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS,
+                        .a_group = DP_GROUP * a_row};
+    if (g->a_packed) { /* [pair][DP_PANEL] */
+        rows.a = g->a + depth / 2 * DP_PANEL;
+        rows.a_depth = DP_PANEL;
+    } else {
+        round_block(g, row, m, depth, a);
+    }
     for (size_t turn = 0; turn < block->panels; turn++) {
         const size_t column = column_of(block, turn);
         struct panel panel = {pairs, panel_of(g, depth, column), next_panel(g, block, depth, turn),

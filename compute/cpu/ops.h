@@ -31,7 +31,10 @@ typedef struct dp_gemm {
     size_t k;
     const float *a; /* element (row, depth) at a[row * a_row + depth * a_depth] */
     size_t a_row;
-    size_t a_depth;      /* a_row or a_depth is 1 */
+    size_t a_depth; /* a_row or a_depth is 1 */
+    /* a is a panel that pack() made, whose columns are the rows: m at most panel, a_row 1, a_depth
+     * panel. Depths are those of the panel, of so many terms. */
+    bool a_packed;
     const float *packed; /* b [k][n] from pack() */
     size_t packed_depth; /* the k that pack() was given, if more than k; 0: k */
     float *c;            /* [m][n] */

@@ -163,7 +163,7 @@ extern "C" dp_status dp_cuda_nearest(float *x, const float *master, size_t n, cu
                      x, master, n);
 }
 
-enum { LANES = 8, ROUNDS = 10 }; /* elements of one counter; as chance.c */
+enum { LANES = 8, ROUNDS = 10 }; /* elements of one counter; as stochastic_rounding.c */
 
 /* Philox4x32-10 (Salmon et al. 2011, table 2). */
 static __device__ __forceinline__ uint4 philox(uint4 c, uint2 key)

@@ -189,6 +189,11 @@ dp_status dp_optim_init(dp_optim *optim, const dp_optim_setup *setup)
     return DP_OK;
 }
 
+size_t dp_optim_scratch_bytes(dp_optim_kind kind, const dp_model *model, size_t threads)
+{
+    return kind == DP_OPTIM_MUON ? dp_muon_scratch_bytes(model, threads) : 0;
+}
+
 void dp_optim_close(dp_optim *optim)
 {
     dp_muon_close(optim->muon);

@@ -41,6 +41,7 @@ typedef struct dp_optim_setup {
     uint64_t seed;           /* of stochastic rounding */
     size_t part;             /* the part of the arena whose state is here (dp_optim_cut) */
     size_t parts;            /* number of parts; 0: one */
+    size_t threads; /* of the pools that steps will get; 0: one. Muon has scratch for each */
 } dp_optim_setup;
 
 typedef struct dp_optim_piece dp_optim_piece;
@@ -65,6 +66,9 @@ typedef struct dp_optim {
 /* Moments start at 0. DP_BADARG: no such kind, weights or part; DP_NOMEM. */
 DP_MUST dp_status dp_optim_init(dp_optim *optim, const dp_optim_setup *setup);
 void dp_optim_close(dp_optim *optim);
+/* Bytes of scratch beside the vectors that an optimizer of a whole model takes for products, for
+ * this processor. */
+size_t dp_optim_scratch_bytes(dp_optim_kind kind, const dp_model *model, size_t threads);
 /* Sets moments, master weights and step count to 0. */
 void dp_optim_reset(dp_optim *optim);
 
@@ -84,9 +88,8 @@ void dp_optim_reset(dp_optim *optim);
  *   matrix one of whose norms is 0 takes r = 0.001 with decay.
  * Muon (Jordan et al. 2024), on matrices inside the blocks:
  *     m = momentum m + g
- *     o = orthogonal factor of g + momentum m by five Newton-Schulz steps
- *         X <- aX + (b A + c A^2) X,  A = XX',  X_0 = that / its Frobenius norm,
- *         (a, b, c) = (3.4445, -4.7750, 2.0315)
+ *     o = orthogonal factor of g + momentum m by five Newton-Schulz steps from X_0 = that / its
+ *         Frobenius norm (newton_schulz.h; in bf16 where the processor is faster in it)
  *     x -= lr (0.2 sqrt(max(rows, columns)) o + decay x)
  *   The factor of o is that of Liu et al. 2025 (Moonlight): it gives o the size of AdamW's steps,
  *   so that one learning rate serves both, and it is the same for a transposed matrix. q, k and v,

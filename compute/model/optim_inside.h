@@ -42,8 +42,11 @@ void dp_optim_muon(dp_optim_job *job, dp_pool *pool);
 
 /* True if Muon takes this tensor: a matrix inside a block of the model. */
 bool dp_muon_takes(const dp_tensor *tensor);
-/* Scratch for the largest such matrix of the part. DP_NOMEM. */
+/* Scratch for the largest such matrix of the part, for each thread if all together is no more than
+ * a vector of the model or 64 MiB. DP_NOMEM. */
 DP_MUST dp_status dp_muon_open(dp_muon **out, const dp_optim *optim);
 void dp_muon_close(dp_muon *muon); /* Accepts NULL. */
+/* Bytes of that, of the whole model. */
+size_t dp_muon_scratch_bytes(const dp_model *model, size_t threads);
 
 #endif

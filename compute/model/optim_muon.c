@@ -1,33 +1,21 @@
-/* Muon: the momentum of each matrix inside the blocks is replaced by the nearest orthogonal one,
- * found with matrix products only. Matrices go one after another, each on all threads; products are
- * cut by rows and by panels, which no sum crosses. */
+/* Muon: the momentum of each matrix inside the blocks is replaced by its orthogonal factor
+ * (newton_schulz.h). Threads take a matrix each where there is scratch for all of them, and
+ * otherwise go through one matrix after another together; no sum crosses what they divide. */
 #include <math.h>
 
 #include "base/alloc.h"
+#include "compute/model/newton_schulz.h"
 #include "compute/model/optim_inside.h"
 
 enum {
-    NS_STEPS = 5,
-    ROWS = 96,  /* of a product per task: whole groups for every table of operations */
-    ALIGN = 16, /* floats: 64 bytes */
-    BUFFERS = 5
+    ROWS = 96, /* of a pass over a matrix per task */
+    SHARES_MAX = 3,
+    ALIGN = 16,                    /* floats: 64 bytes */
+    SCRATCH_FLOATS_LEAST = 1 << 24 /* that threads with a matrix each may take together */
 };
 
-/* The quintic of Jordan et al. 2024: steep at 0, near 1 it wanders between 0.7 and 1.2. */
-static const float ns_a = 3.4445F;
-static const float ns_b = -4.7750F;
-static const float ns_c = 2.0315F;
-static const double ns_eps = 1e-7;
+static const double norm_eps = 1e-7;
 static const double match_adamw = 0.2; /* Liu et al. 2025: the root mean square of AdamW's steps */
-
-struct dp_muon {
-    void *memory;
-    float *x;      /* [rows][columns] */
-    float *next;   /* the same */
-    float *gram;   /* [side][side], side = min(rows, columns) */
-    float *poly;   /* the same */
-    float *packed; /* the right side of a product */
-};
 
 /* Columns of a tensor that are one matrix. */
 struct share {
@@ -35,22 +23,32 @@ struct share {
     size_t columns;
 };
 
-/* One matrix being turned. */
-struct turn {
-    const dp_optim_job *job;
+struct matrix {
     const dp_tensor *tensor;
-    struct dp_muon *muon;
-    size_t rows;
-    size_t columns;
-    size_t side;
-    size_t at;       /* of its first element, in the tensor */
-    size_t stride;   /* columns of the tensor */
-    float *momentum; /* of the tensor */
-    float scale;     /* of a pass over x */
-    dp_gemm product; /* of a pass of products: all its rows */
-    const float *b;  /* of a pass of packing */
-    size_t ld;
-    bool transposed;
+    struct share share;
+};
+
+/* Of one matrix at a time. */
+struct scratch {
+    dp_newton_schulz ns;
+    double *partial; /* sums of squares of x, one a task */
+};
+
+struct dp_muon {
+    float *memory;
+    struct scratch *scratches; /* [threads] */
+    size_t threads;            /* that take a matrix each; 1: all go through one together */
+    struct matrix *matrices;
+    size_t n_matrices;
+};
+
+/* Floats and counts of a part. */
+struct sizes {
+    dp_ns_room room;
+    size_t partial; /* floats of it */
+    size_t each;    /* of one scratch */
+    size_t threads;
+    size_t n_matrices;
 };
 
 bool dp_muon_takes(const dp_tensor *tensor)
@@ -60,7 +58,8 @@ bool dp_muon_takes(const dp_tensor *tensor)
 
 /* The matrices that lie side by side in one tensor, because one product makes them: q, k and v,
  * gates and ups. */
-static size_t shares_of(const dp_model *model, const dp_tensor *tensor, struct share shares[3])
+static size_t shares_of(const dp_model *model, const dp_tensor *tensor,
+                        struct share shares[SHARES_MAX])
 {
     const size_t columns = tensor->shape[1];
     if (tensor->slot == DP_LAYER_QKV_W) {
@@ -80,11 +79,6 @@ static size_t shares_of(const dp_model *model, const dp_tensor *tensor, struct s
     return 1;
 }
 
-static size_t round_up(size_t n, size_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -95,57 +89,85 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Floats of a matrix, of a square of its lesser side, and of a packed right side: the largest of
- * the part. */
-static void largest_of(const dp_optim *optim, size_t *matrix, size_t *square, size_t *packed)
+static size_t tasks_of(size_t rows)
 {
-    const dp_ops *const ops = dp_ops_best();
-    for (size_t i = 0; i < optim->n_pieces; i++) {
-        const dp_tensor *const tensor = dp_optim_tensor(optim, &optim->pieces[i]);
-        struct share shares[3];
-        const size_t count =
-            dp_muon_takes(tensor) ? shares_of(optim->setup.model, tensor, shares) : 0;
+    return (rows + ROWS - 1) / ROWS;
+}
+
+/* ---- Memory. */
+
+/* Of the matrices in [first, last) of the arena, which are listed too unless matrices is NULL, with
+ * scratch for so many threads, or for one that they go through together. */
+static struct sizes sizes_for(const dp_model *model, size_t first, size_t last, size_t threads,
+                              struct matrix *matrices)
+{
+    struct sizes s = {.room.together = threads <= 1, .threads = most(threads, 1)};
+    size_t rows = 0;
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        const dp_tensor *const tensor = &model->tensors[t];
+        struct share shares[SHARES_MAX];
+        /* Parts are cut between tensors. */
+        const bool takes =
+            dp_muon_takes(tensor) && tensor->offset >= first && tensor->offset < last;
+        const size_t count = takes ? shares_of(model, tensor, shares) : 0;
         for (size_t k = 0; k < count; k++) {
-            const size_t rows = tensor->shape[0];
-            const size_t columns = shares[k].columns;
-            const size_t side = least(rows, columns);
-            *matrix = most(*matrix, rows * columns);
-            *square = most(*square, side * side);
-            *packed = most(*packed, dp_packed_floats(ops, rows, columns));
-            *packed = most(*packed, dp_packed_floats(ops, columns, rows));
-            *packed = most(*packed, dp_packed_floats(ops, side, side));
+            dp_ns_widen(&s.room, tensor->shape[0], shares[k].columns);
+            rows = most(rows, tensor->shape[0]);
+            if (matrices != NULL) {
+                matrices[s.n_matrices] = (struct matrix){tensor, shares[k]};
+            }
+            s.n_matrices++;
         }
     }
+    const size_t doubles = sizeof(double) / sizeof(float);
+    s.partial = (tasks_of(rows) * doubles + ALIGN - 1) / ALIGN * ALIGN;
+    s.each = dp_ns_floats(&s.room) + s.partial;
+    return s;
+}
+
+static struct sizes sizes_of(const dp_model *model, size_t first, size_t last, size_t threads,
+                             struct matrix *matrices)
+{
+    const struct sizes s = sizes_for(model, first, last, threads, matrices);
+    const bool fits = s.threads * s.each <= most(model->n_elements, SCRATCH_FLOATS_LEAST);
+    return fits ? s : sizes_for(model, first, last, 1, matrices);
+}
+
+static size_t floats_of(const struct sizes *s)
+{
+    return s->threads * s->each + ALIGN;
+}
+
+size_t dp_muon_scratch_bytes(const dp_model *model, size_t threads)
+{
+    const struct sizes s = sizes_of(model, 0, model->n_elements, threads, NULL);
+    return floats_of(&s) * sizeof(float);
 }
 
 dp_status dp_muon_open(dp_muon **out, const dp_optim *optim)
 {
-    size_t matrix = 0;
-    size_t square = 0;
-    size_t packed = 0;
-    largest_of(optim, &matrix, &square, &packed);
+    const dp_optim_setup *const setup = &optim->setup;
+    const struct sizes s = sizes_of(setup->model, optim->first, optim->last, setup->threads, NULL);
     dp_muon *const muon = dp_alloc(1, sizeof *muon);
     if (muon == NULL) {
         return DP_NOMEM;
     }
-    const size_t sizes[BUFFERS] = {matrix, matrix, square, square, packed};
-    size_t floats = ALIGN;
-    for (size_t i = 0; i < BUFFERS; i++) {
-        floats += round_up(sizes[i], ALIGN);
-    }
-    muon->memory = dp_alloc(floats, sizeof(float));
-    if (muon->memory == NULL) {
-        dp_free(muon);
+    muon->threads = s.threads;
+    muon->n_matrices = s.n_matrices;
+    muon->memory = dp_alloc(floats_of(&s), sizeof *muon->memory);
+    muon->scratches = dp_alloc(s.threads, sizeof *muon->scratches);
+    muon->matrices = dp_alloc(most(s.n_matrices, 1), sizeof *muon->matrices);
+    if (muon->memory == NULL || muon->scratches == NULL || muon->matrices == NULL) {
+        dp_muon_close(muon);
         return DP_NOMEM;
     }
-    float **const buffers[BUFFERS] = {&muon->x, &muon->next, &muon->gram, &muon->poly,
-                                      &muon->packed};
-    const size_t past = (uintptr_t)muon->memory % (ALIGN * sizeof(float));
-    float *at =
-        (float *)muon->memory + (past == 0 ? 0 : (ALIGN * sizeof(float) - past) / sizeof(float));
-    for (size_t i = 0; i < BUFFERS; i++) {
-        *buffers[i] = at;
-        at += round_up(sizes[i], ALIGN);
+    sizes_of(setup->model, optim->first, optim->last, setup->threads, muon->matrices);
+    const size_t past = (uintptr_t)muon->memory % (ALIGN * sizeof(float)) / sizeof(float);
+    float *at = muon->memory + (past == 0 ? 0 : ALIGN - past);
+    for (size_t i = 0; i < s.threads; i++) {
+        dp_ns_carve(&muon->scratches[i].ns, &s.room, at);
+        muon->scratches[i].partial = (double *)(void *)(at + s.each - s.partial);
+        at += s.each;
     }
     *out = muon;
     return DP_OK;
@@ -154,17 +176,27 @@ dp_status dp_muon_open(dp_muon **out, const dp_optim *optim)
 void dp_muon_close(dp_muon *muon)
 {
     if (muon != NULL) {
+        dp_free(muon->matrices);
+        dp_free(muon->scratches);
         dp_free(muon->memory);
         dp_free(muon);
     }
 }
 
-/* ---- Passes over rows of the matrix, and over panels. */
+/* ---- One matrix. */
 
-static size_t row_tasks(size_t rows)
-{
-    return (rows + ROWS - 1) / ROWS;
-}
+struct turn {
+    const dp_optim_job *job;
+    const dp_tensor *tensor;
+    float *x; /* [rows][columns] dense */
+    size_t rows;
+    size_t columns;
+    size_t at;       /* of its first element, in the tensor */
+    size_t stride;   /* columns of the tensor */
+    float *momentum; /* of the tensor */
+    double *partial;
+    float scale; /* of a pass over x */
+};
 
 /* Momentum, and x = g + momentum * m. */
 static void momentum_task(void *ctx, size_t index, size_t worker)
@@ -177,13 +209,16 @@ static void momentum_task(void *ctx, size_t index, size_t worker)
         const size_t at = t->at + row * t->stride;
         const float *const grads = t->job->grads + t->tensor->offset + at;
         float *const momentum = t->momentum + at;
-        float *const x = t->muon->x + row * t->columns;
+        float *const x = t->x + row * t->columns;
         for (size_t i = 0; i < t->columns; i++) {
             const float g = grads[i] * t->job->grad_scale;
             momentum[i] = keep * momentum[i] + g;
             x[i] = g + keep * momentum[i];
         }
     }
+    const size_t first = index * ROWS;
+    t->partial[index] =
+        t->job->ops->sum_of_squares(t->x + first * t->columns, (last - first) * t->columns);
 }
 
 static void scale_task(void *ctx, size_t index, size_t worker)
@@ -193,23 +228,7 @@ static void scale_task(void *ctx, size_t index, size_t worker)
     const size_t first = index * ROWS * t->columns;
     const size_t last = least(first + ROWS * t->columns, t->rows * t->columns);
     for (size_t i = first; i < last; i++) {
-        t->muon->x[i] *= t->scale;
-    }
-}
-
-/* poly = aI + b gram + c poly, where poly holds gram squared. */
-static void poly_task(void *ctx, size_t index, size_t worker)
-{
-    const struct turn *t = ctx;
-    (void)worker;
-    const size_t last = least((index + 1) * ROWS, t->side);
-    for (size_t row = index * ROWS; row < last; row++) {
-        float *const poly = t->muon->poly + row * t->side;
-        const float *const gram = t->muon->gram + row * t->side;
-        for (size_t i = 0; i < t->side; i++) {
-            poly[i] = ns_b * gram[i] + ns_c * poly[i];
-        }
-        poly[row] += ns_a;
+        t->x[i] *= t->scale;
     }
 }
 
@@ -223,125 +242,41 @@ static void move_task(void *ctx, size_t index, size_t worker)
     for (size_t row = index * ROWS; row < last; row++) {
         const size_t at = t->at + row * t->stride;
         float *const x = t->job->x + (t->tensor->offset - t->job->x_first) + at;
-        const float *const o = t->muon->x + row * t->columns;
+        const float *const o = t->x + row * t->columns;
         for (size_t i = 0; i < t->columns; i++) {
             x[i] -= lr_decay * x[i] + t->scale * o[i];
         }
     }
 }
 
-static size_t panels_width(const dp_ops *ops)
+static void turn_matrix(const dp_optim_job *job, const struct matrix *matrix,
+                        struct scratch *scratch, dp_pool *pool)
 {
-    return ops->panel * ((DP_OPS_PANEL_MAX + ops->panel - 1) / ops->panel);
-}
-
-/* Some panels of the right side of the coming product. */
-static void pack_task(void *ctx, size_t index, size_t worker)
-{
-    const struct turn *t = ctx;
-    (void)worker;
-    const dp_ops *const ops = t->job->ops;
-    const size_t first = index * panels_width(ops);
-    const size_t columns = least(panels_width(ops), t->product.n - first);
-    const float *const from = t->transposed ? t->b + first * t->ld : t->b + first;
-    ops->pack(from, t->ld, t->transposed, t->product.k, columns,
-              t->muon->packed + first * t->product.k);
-}
-
-static void product_task(void *ctx, size_t index, size_t worker)
-{
-    const struct turn *t = ctx;
-    (void)worker;
-    dp_gemm gemm = t->product;
-    const size_t first = index * ROWS;
-    gemm.m = least(ROWS, t->product.m - first);
-    gemm.a += first * gemm.a_row;
-    gemm.c += first * gemm.ldc;
-    t->job->ops->gemm(&gemm);
-}
-
-/* c [m][n] = a b, b at ld, transposed if said. */
-static void multiply(struct turn *t, const dp_gemm *shape, const float *b, size_t ld,
-                     bool transposed, dp_pool *pool)
-{
-    t->product = *shape;
-    t->product.packed = t->muon->packed;
-    t->b = b;
-    t->ld = ld;
-    t->transposed = transposed;
-    const size_t width = panels_width(t->job->ops);
-    dp_pool_run(pool, (shape->n + width - 1) / width, pack_task, t);
-    dp_pool_run(pool, row_tasks(shape->m), product_task, t);
-}
-
-/* ---- One matrix. */
-
-/* x becomes p(xx') x; for a tall x the same as x p(x'x). */
-static void newton_schulz(struct turn *t, dp_pool *pool)
-{
-    struct dp_muon *const muon = t->muon;
-    const bool tall = t->rows > t->columns;
-    const size_t side = t->side;
-    multiply(t,
-             &(dp_gemm){.m = side,
-                        .n = side,
-                        .k = tall ? t->rows : t->columns,
-                        .a = muon->x,
-                        .a_row = tall ? 1 : t->columns,
-                        .a_depth = tall ? t->columns : 1,
-                        .c = muon->gram,
-                        .ldc = side},
-             muon->x, t->columns, !tall, pool);
-    multiply(t,
-             &(dp_gemm){.m = side,
-                        .n = side,
-                        .k = side,
-                        .a = muon->gram,
-                        .a_row = side,
-                        .a_depth = 1,
-                        .c = muon->poly,
-                        .ldc = side},
-             muon->gram, side, false, pool);
-    dp_pool_run(pool, row_tasks(side), poly_task, t);
-    multiply(t,
-             &(dp_gemm){.m = t->rows,
-                        .n = t->columns,
-                        .k = side,
-                        .a = tall ? muon->x : muon->poly,
-                        .a_row = side,
-                        .a_depth = 1,
-                        .c = muon->next,
-                        .ldc = t->columns},
-             tall ? muon->poly : muon->x, t->columns, false, pool);
-    float *const old = muon->x;
-    muon->x = muon->next;
-    muon->next = old;
-}
-
-static void turn_matrix(const dp_optim_job *job, const dp_tensor *tensor, const struct share *share,
-                        dp_pool *pool)
-{
+    const dp_tensor *const tensor = matrix->tensor;
     struct turn t = {.job = job,
                      .tensor = tensor,
-                     .muon = job->optim->muon,
+                     .x = scratch->ns.x,
+                     .partial = scratch->partial,
                      .rows = tensor->shape[0],
-                     .columns = share->columns,
-                     .at = share->first,
+                     .columns = matrix->share.columns,
+                     .at = matrix->share.first,
                      .stride = tensor->shape[1],
                      .momentum = job->optim->m + (tensor->offset - job->optim->first)};
-    t.side = least(t.rows, t.columns);
-    const size_t tasks = row_tasks(t.rows);
+    const size_t tasks = tasks_of(t.rows);
     dp_pool_run(pool, tasks, momentum_task, &t);
-    const double norm = dp_norm(t.muon->x, t.rows * t.columns, job->optim->partial, pool);
-    t.scale = (float)(1.0 / (norm + ns_eps));
-    dp_pool_run(pool, tasks, scale_task, &t);
-    for (int i = 0; i < NS_STEPS; i++) {
-        newton_schulz(&t, pool);
+    double squares = 0.0;
+    for (size_t i = 0; i < tasks; i++) {
+        squares += t.partial[i];
     }
+    t.scale = (float)(1.0 / (sqrt(squares) + norm_eps));
+    dp_pool_run(pool, tasks, scale_task, &t);
+    dp_newton_schulz_run(&scratch->ns, t.rows, t.columns, pool);
     const double longer = (double)most(t.rows, t.columns);
     t.scale = (float)((double)job->options->lr * match_adamw * sqrt(longer));
     dp_pool_run(pool, tasks, move_task, &t);
 }
+
+/* ---- All. */
 
 static void rest_task(void *ctx, size_t index, size_t worker)
 {
@@ -353,20 +288,29 @@ static void rest_task(void *ctx, size_t index, size_t worker)
     }
 }
 
+/* Matrices, and then the rest, whose short tasks end the step evenly. */
+static void any_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_optim_job *job = ctx;
+    const dp_muon *const muon = job->optim->muon;
+    if (index < muon->n_matrices) {
+        turn_matrix(job, &muon->matrices[index], &muon->scratches[worker], NULL);
+    } else {
+        rest_task(ctx, index - muon->n_matrices, worker);
+    }
+}
+
 void dp_optim_muon(dp_optim_job *job, dp_pool *pool)
 {
     const dp_optim *const optim = job->optim;
-    dp_pool_run(pool, optim->n_pieces, rest_task, job);
-    for (size_t i = 0; i < optim->n_pieces; i++) {
-        const dp_tensor *const tensor = dp_optim_tensor(optim, &optim->pieces[i]);
-        /* A matrix begins where its first piece does: parts are cut between tensors. */
-        if (!dp_muon_takes(tensor) || optim->pieces[i].from != tensor->offset) {
-            continue;
-        }
-        struct share shares[3];
-        const size_t count = shares_of(optim->setup.model, tensor, shares);
-        for (size_t k = 0; k < count; k++) {
-            turn_matrix(job, tensor, &shares[k], pool);
-        }
+    const dp_muon *const muon = optim->muon;
+    const size_t threads = pool == NULL ? 1 : dp_pool_threads(pool);
+    if (threads <= muon->threads) {
+        dp_pool_run(pool, muon->n_matrices + optim->n_pieces, any_task, job);
+        return;
     }
+    for (size_t i = 0; i < muon->n_matrices; i++) {
+        turn_matrix(job, &muon->matrices[i], &muon->scratches[0], pool);
+    }
+    dp_pool_run(pool, optim->n_pieces, rest_task, job);
 }

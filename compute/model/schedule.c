@@ -11,6 +11,7 @@ dp_schedule dp_schedule_of(const dp_manifest *manifest)
         .peak = peak,
         .floor = peak * (double)manifest->lr_floor_per_mille / 1000.0,
         .warmup_tokens = manifest->warmup_tokens,
+        .step_tokens = (uint64_t)manifest->batch_rows * manifest->context,
         .total_tokens = manifest->total_tokens,
         .decay_tokens = manifest->total_tokens / 5,
     };
@@ -70,13 +71,24 @@ static double half_wave(double x)
     return 0.5 * (falls ? 1 - cosine : 1 + cosine);
 }
 
-double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens)
+static uint64_t warm_tokens(const dp_schedule *schedule, uint32_t contributors)
+{
+    const uint64_t most = schedule->total_tokens / DP_SCHEDULE_WARM_PART;
+    const uint64_t of_all = schedule->step_tokens * (contributors > 1 ? contributors : 1);
+    if (schedule->warmup_tokens > 0) {
+        return schedule->warmup_tokens;
+    }
+    return of_all < most / DP_SCHEDULE_WARM_STEPS ? of_all * DP_SCHEDULE_WARM_STEPS : most;
+}
+
+double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens, uint32_t contributors)
 {
     const double fall = schedule->peak - schedule->floor;
-    if (committed_tokens < schedule->warmup_tokens) {
-        return schedule->peak * ((double)committed_tokens + 1.0) / (double)schedule->warmup_tokens;
+    const uint64_t warm = warm_tokens(schedule, contributors);
+    if (committed_tokens < warm) {
+        return schedule->peak * ((double)committed_tokens + 1.0) / (double)warm;
     }
-    const double done = progress(committed_tokens, schedule->warmup_tokens, schedule->total_tokens);
+    const double done = progress(committed_tokens, warm, schedule->total_tokens);
     switch (schedule->kind) {
     case DP_SCHEDULE_CONSTANT:
         return schedule->peak;

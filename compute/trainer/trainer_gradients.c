@@ -103,7 +103,7 @@ dp_status dp_trainer_gather(dp_trainer *t)
 static dp_outer_adamw options_of(const dp_trainer *t, const dp_trainer_record *record)
 {
     const dp_manifest *const m = &t->manifest;
-    const double rate = dp_schedule_lr(&t->schedule, record->tokens) *
+    const double rate = dp_schedule_lr(&t->schedule, record->tokens, record->contributors) *
                         dp_schedule_batch_factor(m, record->contributors);
     return (dp_outer_adamw){.lr = (float)rate,
                             .beta1 = (float)m->beta1_micro * 1e-6F,

@@ -31,7 +31,7 @@ static dp_status check_wholes(const dp_trainer *t, const dp_trainer_record *reco
 /* A gradient is a direction: how far to go along it the optimizer says. */
 static bool has_gains(const dp_trainer *t)
 {
-    return t->manifest.codec_gain == DP_GAINS_OF_CODEC && !dp_trainer_has_gradients(t);
+    return t->manifest.codec_gain == DP_ON && !dp_trainer_has_gradients(t);
 }
 
 /* Makes the sum in bytes the only update of the record. */

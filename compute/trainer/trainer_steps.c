@@ -42,7 +42,7 @@ static float learning_rate(const dp_trainer *t)
     /* Own work that is not committed yet counts too, or a long round would stand still in the
      * warm-up. */
     const uint64_t tokens = t->committed + t->open.tokens + t->pending_tally.tokens;
-    const double rate = dp_schedule_lr(&t->schedule, tokens) *
+    const double rate = dp_schedule_lr(&t->schedule, tokens, t->contributors) *
                         dp_schedule_batch_factor(&t->manifest, t->contributors);
     if (t->alone) {
         return (float)rate;

@@ -21,12 +21,12 @@
 
 enum {
     SMALL_BYTES = 4 << 20,
-    LARGE_BYTES = 32 << 20, /* written only where the small object took less than QUICK_NS */
+    LARGE_BYTES = 32 << 20, /* written only if the small object took less than QUICK_NS */
     QUICK_NS = 500 * 1000 * 1000,
     TRIES = 3,
     ROWS = 15,
     KEY_BYTES_MAX = 4096,
-    ROW_BYTES = 200 /* about a vote */
+    ROW_BYTES = 200 /* about the size of a vote */
 };
 
 /* A value is one line. */
@@ -70,12 +70,13 @@ static void say_settings(FILE *out, const dp_config *config)
 
 /* ---- the disk ---- */
 
-/* The directory, or the nearest folder above it that is there. */
+/* The directory, or its nearest existing parent. */
 static void existing(const char *dir, char path[DP_CONFIG_PATH_MAX])
 {
     struct stat found;
     snprintf(path, DP_CONFIG_PATH_MAX, "%s", dir);
-    while (stat(path, &found) != 0 && errno == ENOENT) { /* Each turn the path loses a name. */
+    /* Each iteration removes one name from the path. */
+    while (stat(path, &found) != 0 && errno == ENOENT) {
         char *const slash = strrchr(path, '/');
         if (slash == NULL) {
             snprintf(path, DP_CONFIG_PATH_MAX, ".");
@@ -92,7 +93,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* *took: nanoseconds to write an object of that size durably. Random bytes: nothing on the way can
+/* *took: nanoseconds to write an object of that size durably. Random bytes, so that no layer can
  * compress them. */
 static dp_status write_object(dp_store *store, uint8_t *bytes, size_t size, uint64_t *took)
 {
@@ -142,7 +143,8 @@ static dp_status measure(FILE *out, const char *folder, bool room)
     for (int i = 0; i < TRIES && status == DP_OK && (i == 0 || took >= QUICK_NS); i++) {
         uint64_t again = 0;
         status = write_object(store, bytes, size, &again);
-        took = i == 0 || again < took ? again : took; /* Others may have written meanwhile. */
+        /* Other programs may have written meanwhile. */
+        took = i == 0 || again < took ? again : took;
     }
     if (status == DP_OK && room && took < QUICK_NS) {
         size = LARGE_BYTES;
@@ -213,7 +215,7 @@ bool dp_check_tell(const dp_config *config, FILE *out)
     sigset_t all;
     sigset_t before;
     say_settings(out, config);
-    /* Ctrl-C waits until the folder is gone, which takes seconds, then ends it. */
+    /* Ctrl-C waits until the folder is removed, which takes seconds, and then ends the program. */
     sigfillset(&all);
     DP_IGNORE(sigprocmask(SIG_BLOCK, &all, &before) != 0);
     say_disk(out, config);

@@ -10,15 +10,15 @@
 
 /* Lines "key value" to out, numbers as decimals, the value up to the end of the line:
  *   version, dir, listen, advertise?, backend, threads, processes, ballast, margin, store_max
- *   dir_exists     1: it does; 0: the daemon will make it
- *   dir_why?       why it cannot be used: a sentence
+ *   dir_exists     1: it exists; 0: the daemon will create it
+ *   dir_why?       the reason why it cannot be used: a sentence
  *   network?       the sentence of dp_dir_check_disk, unless network-dir allows such a directory
  *   free           bytes that its disk has for it
- *   write_bytes_s? of the store's own way to write an object of 4 or 32 MiB (tried in a folder
- *     beside it, removed again)
+ *   write_bytes_s? of an object of 4 or 32 MiB, written like by the store (in a folder beside it,
+ *     which is removed afterwards)
  *   commit_us?     the median of 15 small rows, each durable
- *   disk_why?      why neither could be measured: a sentence
- *   listen_why?    why nobody could listen there now: a sentence
+ *   disk_why?      the reason why neither could be measured: a sentence
+ *   listen_why?    the reason why listening there is impossible now: a sentence
  * Takes up to a few seconds. False: out cannot be written. */
 bool dp_check_tell(const dp_config *config, FILE *out);
 

@@ -23,7 +23,7 @@ typedef struct client {
     dp_control *control;
     uint64_t number;
     uid_t uid;     /* of the process that connected */
-    bool is_known; /* the system told uid */
+    bool is_known; /* the system reported uid */
     bool may_order;
     bool closing;
     bool writing;
@@ -43,13 +43,13 @@ struct dp_control {
     char path[DP_CONTROL_PATH_MAX + 1];
     dp_list clients;
     uint32_t n_clients;
-    uint32_t n_lookers; /* of these, those that may look only */
+    uint32_t n_lookers; /* of these, those that may only query */
     uint64_t next_number;
-    uint64_t garbage; /* clients cut for bytes that are not ours */
+    uint64_t garbage; /* clients cut for invalid bytes */
 };
 
-/* LOOK: only reads, and costs next to nothing. ORDER: changes something, tells a secret, or takes
- * time of the disk or the trainer. */
+/* LOOK: only reads, at almost no cost. ORDER: changes state, reveals a secret, or takes time of the
+ * disk or the trainer. */
 typedef enum method_kind { LOOK, ORDER } method_kind;
 
 typedef struct method_row {
@@ -68,7 +68,7 @@ static const method_row methods[] = {
     {"data", dp_method_data, LOOK},
     {"ckpt.list", dp_method_ckpt_list, LOOK},
     {"token.list", dp_method_token_list, LOOK},
-    {"limits", dp_method_limits, LOOK}, /* It asks itself before it sets one. */
+    {"limits", dp_method_limits, LOOK}, /* It checks the right itself before it sets a limit. */
     {"run.create", dp_method_run_create, ORDER},
     {"run.join", dp_method_run_join, ORDER},
     {"run.leave", dp_method_run_leave, ORDER},
@@ -157,7 +157,7 @@ static void dispatch(client *self, const dp_control_frame *frame)
                  "the daemon does not know this request", frame->method);
 }
 
-/* All whole frames in self->in. False: cut. */
+/* Handles all whole frames in self->in. False: the client was cut. */
 static bool take_frames(client *self)
 {
     for (;;) {
@@ -300,7 +300,7 @@ bool dp_call_may_order(const dp_call *call)
     char fix[2 * USER_MAX];
     char why[3 * USER_MAX];
     if (self == NULL || self->may_order) {
-        return true; /* Nobody: the daemon itself, or the answer goes nowhere. */
+        return true; /* The caller is the daemon itself, or has gone: the answer is dropped. */
     }
     dp_call_user(call, asker, sizeof asker);
     name_user(geteuid(), owner, sizeof owner);
@@ -318,7 +318,7 @@ bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer)
         return false;
     }
     if (self->out.size > DP_CONTROL_OUT_MAX - DP_CONTROL_FRAME_MAX) {
-        drop(self); /* It asks and does not read; without a reply it would wait for ever. */
+        drop(self); /* The client asks but does not read; without a reply it would wait forever. */
         return false;
     }
     *packer = dp_control_begin(&self->out, kind, call->id, "", &self->start);
@@ -332,7 +332,7 @@ void dp_call_end(const dp_call *call, dp_packer *packer)
         return;
     }
     if (dp_control_end(&self->out, self->start, packer) != DP_OK) {
-        drop(self); /* It would wait for ever. */
+        drop(self); /* It would wait forever. */
         return;
     }
     flush(self);
@@ -444,7 +444,7 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
                           uv_strerror(error));
     }
     DP_IGNORE(chmod(path, dp_control_mode_of_socket(path)) !=
-              0); /* Then by umask its owner alone may use it. */
+              0); /* Then, by the umask, only its owner may use it. */
     *out = control;
     return DP_OK;
 }

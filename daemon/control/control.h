@@ -9,13 +9,14 @@
 enum {
     DP_CALL_NOBODY = 0,
     DP_CONTROL_CLIENTS_MAX = 64,
-    DP_CONTROL_LOOKERS_MAX = 16, /* of these, of users who may give no orders */
+    DP_CONTROL_LOOKERS_MAX = 16, /* of these, of users who may not give orders */
     DP_CONTROL_OUT_MAX = 8 * 1024 * 1024
 };
 
-/* Binds the socket: mode 0600, or 0660 where its folder is this user's, of the socket's group, and
- * open to it; a folder that is absent is made 0700. The daemon's user and root may order, others
- * look (SO_PEERCRED). A stale socket file is replaced. DP_BUSY: another daemon answers there. */
+/* Binds the socket: mode 0600, or 0660 if its folder belongs to this user and is open to the
+ * socket's group; an absent folder is made with mode 0700. The daemon's user and root may give
+ * orders, others may query (SO_PEERCRED). A stale socket file is replaced. DP_BUSY: another daemon
+ * answers there. */
 DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path,
                                   dp_why *why);
 void dp_control_close(dp_control *control);
@@ -23,10 +24,10 @@ void dp_control_close(dp_control *control);
 void dp_control_on_entry(dp_control *control, const dp_event_log_entry *entry);
 void dp_control_on_round(dp_control *control, const dp_event_log_round *round);
 
-/* One request under way. A value: it may outlive its client, then replies go nowhere. */
+/* One request under way. A value: it may outlive its client; then replies are dropped. */
 typedef struct dp_call {
     const dp_daemon *daemon; /* not its control: that may be closed before the answer comes */
-    uint64_t client;         /* DP_CALL_NOBODY: its failure is told in the log */
+    uint64_t client;         /* DP_CALL_NOBODY: the log reports its failure */
     uint64_t id;
 } dp_call;
 
@@ -34,8 +35,8 @@ typedef struct dp_call {
  * come before it. */
 typedef void dp_method(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters);
 
-/* Begin a reply or notice, pack one value, end it. False: pack nothing; the client is gone, or its
- * queue is too full for a notice, or even for a reply, and then it was cut. */
+/* Begins a reply or notice; pack one value, then end it. False: pack nothing; the client has gone,
+ * or its queue has no room for a notice. If it has no room for a reply, the client was cut. */
 bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer);
 void dp_call_end(const dp_call *call, dp_packer *packer);
 void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix,
@@ -44,9 +45,10 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
 void dp_call_follow_rounds(const dp_call *call);
 void dp_call_follow_events(const dp_call *call);
 bool dp_call_alive(const dp_call *call);
-/* Whether the user of this client may give orders; false after an error reply. */
+/* True if the user of this client may give orders; false after an error reply. */
 bool dp_call_may_order(const dp_call *call);
-/* The name of the user whose process asks, or its number; "" where the system does not tell. */
+/* The name of the user of the client's process, or its number; "" if the system does not report
+ * it. */
 void dp_call_user(const dp_call *call, char *name, size_t size);
 
 /* control_run.c */
@@ -54,7 +56,7 @@ void dp_call_user(const dp_call *call, char *name, size_t size);
 bool dp_call_must_be_idle(const dp_daemon *daemon, const dp_call *call);
 /* A notice: this phase begins, or has ended with this text. */
 void dp_call_progress(const dp_call *call, const char *phase, const char *text);
-/* The parameter "name" into the daemon's configuration; false after an error reply. */
+/* Copies the parameter "name" to the daemon's configuration; false after an error reply. */
 bool dp_call_take_name(const dp_daemon *daemon, const dp_call *call,
                        const dp_pack_value *parameters, char name[DP_NAME_MAX + 1]);
 /* control_query.c, control_lists.c */
@@ -63,12 +65,12 @@ dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, 
 dp_method dp_method_why;
 /* control_data.c */
 dp_method dp_method_data;
-/* Tokenizer and shards of the run, and how many of these are here whole; 0 while the manifest is
- * not known. */
+/* The number of tokenizer and shards of the run, and how many of them are here whole; 0 while the
+ * manifest is unknown. */
 uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here);
 /* control_run.c */
 dp_method dp_method_run_create, dp_method_run_join;
-/* Joins as the method does, though nobody has asked for it. The daemon must be idle. */
+/* Joins like the method, without a request. The daemon must be idle. */
 void dp_run_join_unasked(dp_daemon *daemon, dp_view token);
 /* control_leave.c */
 dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
@@ -92,14 +94,14 @@ dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_
 
 /* Shared by methods: the driver of the run, or NULL after an error reply that there is none. */
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);
-/* The activity of the node, in the word that hello and status use. */
+/* The activity of the node, as in hello and status. */
 const char *dp_call_state(const dp_daemon *daemon);
-/* The member that a request names with "peer": by its id, whole in hexadecimal or its twelve
- * characters, or by its name if no other has it (each node chooses its own). False after an error
- * reply. */
+/* The member that a request names in "peer": by its id (all of it in hexadecimal, or its twelve
+ * characters), or by its name if no other member has it (each node chooses its own). False after an
+ * error reply. */
 bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
                        const dp_pack_value *parameters, dp_peer *peer);
-/* Pack a round or event as documented in control_msg.h. */
+/* Packs a round or event as documented in control_msg.h. */
 void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_event_log_round *round);
 void dp_pack_entry(dp_packer *packer, const dp_event_log_entry *entry);
 

@@ -10,7 +10,7 @@
 
 enum {
     RECORDS_AT_ONCE = 16,
-    GAPS_MAX = 1024 /* slots without a record that can be read; behind more the audit ends */
+    GAPS_MAX = 1024 /* consecutive slots without a readable record; after more the audit ends */
 };
 
 typedef struct audit_job {
@@ -21,7 +21,7 @@ typedef struct audit_job {
     uint64_t samples;    /* of a pass */
     dp_crypto_keys keys; /* it only verifies */
     dp_audit *audit;
-    dp_chain_tip tip; /* when it began; slot 0: not yet, or no record */
+    dp_chain_tip tip; /* its beginning; slot 0: not started, or no record */
     bool begun;
     uint64_t next;
     uint32_t gaps;
@@ -36,7 +36,7 @@ static dp_status judge(const dp_chain_record *row, void *context)
     return DP_OK;
 }
 
-/* The record of slot next is not there, or its row is damaged. */
+/* The record of slot next is missing, or its row is damaged. */
 static void pass_over(audit_job *self, dp_status status)
 {
     dp_audit_gap(self->audit, self->next,
@@ -65,10 +65,11 @@ static void run_audit(dp_store_thread_job *job, dp_store *store)
     const uint64_t begin = self->next;
     dp_status status = dp_chain_each(store, &self->run, self->next, count, judge, self);
     if (status == DP_OK && self->next == begin) {
-        status = DP_NOTFOUND; /* The last ones are not there. */
+        status = DP_NOTFOUND; /* The last ones are missing. */
     }
     if (status == DP_CORRUPT || status == DP_NOTFOUND) {
-        /* Behind others it is asked for once more, alone, and so tells which of the two it is. */
+        /* After other records it is read once more, separately, to find out which of the two
+         * applies. */
         if (self->next == begin) {
             pass_over(self, status);
         }

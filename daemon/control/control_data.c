@@ -32,7 +32,7 @@ typedef struct data_item {
 static void add_data(dp_group *list, const dp_node *node, const data_item *about)
 {
     if (dp_hash_is_zero(about->root)) {
-        return; /* Weights that are drawn from the seed. */
+        return; /* Weights that are initialized from the seed. */
     }
     dp_group item = dp_map_begin(dp_item(list));
     dp_pair_text(&item, "kind", about->kind);

@@ -14,12 +14,12 @@ typedef struct draining {
     dp_daemon *daemon;
     dp_call call;
     uv_timer_t timer;
-    const dp_driver *driver; /* to see whether it has left the run meanwhile */
+    const dp_driver *driver; /* to check whether it has left the run meanwhile */
     uint64_t since_ms;
     uint64_t limit_ms;
     uint64_t counted;
     bool end;         /* the daemon, when it is drained */
-    const char *done; /* why; NULL: not yet */
+    const char *done; /* the reason; NULL: not yet */
 } draining;
 
 static void on_drain_closed(uv_handle_t *handle)
@@ -45,11 +45,11 @@ static void on_drain_tick(uv_timer_t *timer)
     draining *self = timer->data;
     dp_daemon *daemon = self->daemon;
     const uint64_t waited_ms = uv_now(daemon->loop) - self->since_ms;
-    if (daemon->ending) { /* Somebody was faster. */
+    if (daemon->ending) { /* Another request was faster. */
         uv_close((uv_handle_t *)timer, on_drain_closed);
         return;
     }
-    if (self->done != NULL) { /* The reply has gone out. */
+    if (self->done != NULL) { /* The reply has been sent. */
         dp_daemon_end(daemon, 0, self->done);
         uv_close((uv_handle_t *)timer, on_drain_closed);
         return;

@@ -17,7 +17,7 @@ typedef struct invite_terms {
     uint32_t caps;
 } invite_terms;
 
-/* The token is shown when the store has it (issued.h). */
+/* The token is shown after the store has it (issued.h). */
 typedef struct inviting {
     dp_store_thread_job job;
     dp_call call;

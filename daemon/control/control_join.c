@@ -12,13 +12,15 @@
 #include "daemon/peer/driver.h"
 
 enum {
-    JOIN_CLOCK_MS = 3 * 1000,  /* since a clock was found that differs */
-    JOIN_CUT_MS = 15 * 1000,   /* the peer may cut this node off for so long, overrun perhaps ... */
-    JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
-    JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
-    JOIN_LOOK_MS = 100,        /* whether it is admitted; */
-    JOIN_QUIET_MS = 3 * 1000,  /* the waiting client is told after so long, */
-    JOIN_TELL_MS = 30 * 1000   /* ... and then so often */
+    JOIN_CLOCK_MS = 3 * 1000, /* after a different clock was found */
+    /* the peer may cut this node off for so long, since it may be overloaded ... */
+    JOIN_CUT_MS = 15 * 1000,
+    JOIN_REACH_MS = 20 * 1000, /* ... a peer must have answered with the manifest ... */
+    /* ... or have accepted a connection; then the wait is extended once */
+    JOIN_SLOW_MS = 40 * 1000,
+    JOIN_LOOK_MS = 100,       /* between checks whether it is admitted; */
+    JOIN_QUIET_MS = 3 * 1000, /* the waiting client gets a first notice after so long, */
+    JOIN_TELL_MS = 30 * 1000  /* ... and further ones at this interval */
 };
 #define MEMBER_MS (365ULL * 24 * 3600 * 1000)
 
@@ -28,9 +30,9 @@ typedef struct joining {
     uv_timer_t timer;
     uint64_t started_ms;
     uint64_t waited_ms; /* the sum of the timer's settings so far */
-    /* that waits to be admitted: to see whether the node has left meanwhile */
+    /* the driver that waits to be admitted: shows whether the node has left meanwhile */
     const dp_driver *driver;
-    uint64_t told_ms; /* that it waits */
+    uint64_t told_ms; /* when the client was last told that it waits */
     bool over;
 } joining;
 
@@ -59,7 +61,8 @@ static void run_forget_facts(dp_store_thread_job *job, dp_store *store)
 {
     (void)job;
     DP_IGNORE(
-        dp_run_identity_forget(store)); /* Then the next start tries to enter again, and tells. */
+        /* Then the next start tries to enter again, and reports it. */
+        dp_run_identity_forget(store));
 }
 
 static void done_forget_facts(dp_store_thread_job *job)
@@ -67,7 +70,7 @@ static void done_forget_facts(dp_store_thread_job *job)
     dp_free(job);
 }
 
-/* The run is not entered after all: idle again, also after a restart. */
+/* The run is not entered: the daemon is idle again, also after a restart. */
 static void forget_run(dp_daemon *daemon)
 {
     dp_driver *driver = daemon->driver;
@@ -76,7 +79,9 @@ static void forget_run(dp_daemon *daemon)
     dp_driver_close(driver);
     DP_IGNORE(
         dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
-                                   NULL)); /* It was about this run. Not written: still paused. */
+                                   /* The pause belonged to this run. If this is not written, the
+                                    * node is still paused. */
+                                   NULL));
     dp_run_identity_copy_forget(daemon->config->dir);
     if (forget != NULL) {
         forget->job.run = run_forget_facts;
@@ -96,21 +101,21 @@ static void give_up(joining *self, int exit, const char *code, const char *fix, 
     forget_run(self->daemon);
 }
 
-/* Every connection that came about was cut by the other side, and more than one was. */
+/* The other side cut every connection that was established, and there were several. */
 static bool only_cut(const dp_transport_stats *stats)
 {
     return stats->handshakes == 0 && stats->dials_cut > 1 &&
            stats->dials_cut == stats->handshakes_failed;
 }
 
-/* Links come up, and each is ended at once: members do so to a node that was removed or came by a
+/* Links come up, and members close each at once, as for a node that was removed or joined by a
  * revoked invite. */
 static bool only_ended(const dp_transport_stats *stats)
 {
     return stats->handshakes > 1 && stats->links == 0;
 }
 
-/* The addresses that were tried, and the outcome, as a sentence. */
+/* The tried addresses and the outcome, as a sentence. */
 static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
 {
     const dp_run_identity *facts = dp_driver_run_identity(self->daemon->driver);
@@ -156,7 +161,7 @@ static void on_nobody(uv_timer_t *timer)
         give_up(self, 75, "E0210", CLOCK_FIX, "this machine's clock differs from the run's", why);
         return;
     }
-    /* A machine that has too much to do answers late. */
+    /* An overloaded machine answers late. */
     const bool cut = only_cut(stats) || only_ended(stats);
     const bool slow = stats->handshakes + stats->handshakes_failed > 0 && !cut;
     const uint64_t until_ms = cut ? JOIN_CUT_MS : slow ? JOIN_SLOW_MS : JOIN_REACH_MS;
@@ -181,7 +186,7 @@ static void on_join_progress(void *context, const char *phase, const char *text)
 {
     joining *self = context;
     dp_call_progress(&self->call, phase, text);
-    if (strcmp(phase, "clock") == 0) { /* Without a link soon, that is why. */
+    if (strcmp(phase, "clock") == 0) { /* If there is no link soon, this is the reason. */
         uv_timer_start(&self->timer, on_nobody, JOIN_CLOCK_MS, 0);
     }
 }
@@ -259,7 +264,7 @@ static void on_admission(uv_timer_t *timer)
         return;
     }
     if (self->call.client != DP_CALL_NOBODY && !dp_call_alive(&self->call)) {
-        end_joining(self); /* Nobody waits any more; the node goes on. */
+        end_joining(self); /* No client waits any more; the node continues. */
         return;
     }
     if (!is_taken(self)) {
@@ -293,7 +298,7 @@ static void on_join_following(void *context)
     uv_timer_start(&self->timer, on_admission, JOIN_LOOK_MS, JOIN_LOOK_MS);
 }
 
-/* The facts of a newcomer, out of its token. */
+/* The facts of a newcomer, from its token. */
 static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite, const char *name,
                                 dp_run_identity *facts)
 {
@@ -407,7 +412,7 @@ static bool is_own_run(dp_daemon *daemon, dp_view token)
     return own;
 }
 
-/* The reply for a node that is a member already: scripts that start a machine again call join each
+/* The reply for a node that is already a member: scripts that restart a machine call join each
  * time. */
 static void reply_member(const dp_daemon *daemon, const dp_call *call)
 {

@@ -18,11 +18,11 @@ typedef struct leaving {
     dp_daemon *daemon;
     dp_call call;
     uv_timer_t timer;
-    const dp_driver *driver; /* to see whether another run was entered meanwhile */
+    const dp_driver *driver; /* shows whether another run was entered meanwhile */
     dp_run_id run;
     char name[DP_TOKEN_NAME_MAX + 1];
     bool keep_data;
-    bool delete_run; /* its name was given: also when no voter is left */
+    bool delete_run; /* its name was given: leaves even if no voter remains */
     uint32_t ticks;
 } leaving;
 
@@ -56,8 +56,9 @@ static void done_forget(dp_store_thread_job *job)
     uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
 }
 
-/* The node says when its going does not stop the run (gossip/admin/leave.c). When the run may be
- * deleted it is not waited for so long, nor for one that had not begun when it was told. */
+/* The node reports when its leaving does not stop the run (gossip/admin/leave.c). The wait is
+ * shorter if the run may be deleted, and for a run that had not begun at the time of the
+ * command. */
 static bool must_wait(const leaving *self, const dp_driver_view *view)
 {
     const bool soon = self->ticks < NOW_MS / LEAVE_TICK_MS;
@@ -78,7 +79,8 @@ static const char *last_export(const dp_daemon *daemon)
     return "not exported since this daemon started";
 }
 
-/* Nobody else decides rounds: reports the files that go with this node, and how to keep them. */
+/* No other node decides rounds: reports the files that are deleted with this node, and how to keep
+ * them. */
 static void refuse(const dp_daemon *daemon, const dp_call *call, const dp_driver_view *view)
 {
     char why[512];
@@ -101,7 +103,7 @@ static void on_leave_tick(uv_timer_t *timer)
     leaving *self = timer->data;
     dp_driver_view view = {0};
     if (self->daemon->driver != NULL &&
-        self->daemon->driver != self->driver) { /* Somebody else has left this one. */
+        self->daemon->driver != self->driver) { /* Another request has left this run. */
         done_forget(&self->job);
         return;
     }
@@ -136,7 +138,7 @@ static void on_leave_tick(uv_timer_t *timer)
     }
 }
 
-/* Before anything is told to the others. False: refused, and answered. */
+/* Called before other nodes are told. False: refused, and answered. */
 static bool may_leave(const dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters,
                       bool *delete_run)
 {
@@ -205,7 +207,7 @@ static void reply_state(const dp_daemon *daemon, const dp_call *call)
     }
 }
 
-/* A caller that waits until its order is durable. */
+/* A client that waits until its order is durable. */
 typedef struct ordering {
     const dp_daemon *daemon;
     dp_call call;
@@ -254,7 +256,7 @@ void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
-    if (!view.pause.holds || view.pause.since_ms == 0) { /* The first order tells since when. */
+    if (!view.pause.holds || view.pause.since_ms == 0) { /* The first order sets the start. */
         view.pause = (dp_pause){.holds = true, .since_ms = dp_unix_ms()};
         dp_call_user(call, view.pause.user, sizeof view.pause.user);
         dp_event_log_add(daemon->event_log, DP_LOG_INFO, "pause.set", 0, NULL,
@@ -278,7 +280,9 @@ void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     }
     if (dp_bandwidth_limiter_why(daemon->bandwidth_limiter, why, sizeof why)) {
         DP_IGNORE(dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false},
-                                             NULL, NULL)); /* Not written: a pause that is safe. */
+                                             /* If this is not written, the node stays paused, which
+                                              * is safe. */
+                                             NULL, NULL));
         dp_call_fail(call, 75, "E0126", "dpnode limits   # shows and sets the quota",
                      "the bandwidth quota of this month is used up; training resumes with the next "
                      "month or a larger quota",
@@ -310,7 +314,7 @@ void dp_method_down(dp_daemon *daemon, const dp_call *call, const dp_pack_value 
         return;
     }
     timer->data = daemon;
-    uv_timer_start(timer, on_down, DOWN_MS, 0); /* The reply goes out first. */
+    uv_timer_start(timer, on_down, DOWN_MS, 0); /* The reply is sent first. */
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_u64(&map, "pid", (uint64_t)uv_os_getpid());

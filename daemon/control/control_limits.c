@@ -10,7 +10,7 @@
 static const char bounds[] = "a rate is 0 (unlimited) to 100000 Mbit/s, a month's quota 0 "
                              "(unlimited) to 2^60 bytes, the day 1 to 28";
 
-/* values: those that the request names, named: which these are. False after an error reply. */
+/* Reads the values in the request; named: which ones they are. False after an error reply. */
 static bool read_limits(const dp_call *call, const dp_pack_value *parameters,
                         uint64_t values[DP_BANDWIDTH_CONFIG_COUNT],
                         bool named[DP_BANDWIDTH_CONFIG_COUNT])
@@ -46,7 +46,7 @@ static void pack_month(dp_group *map, const dp_bandwidth_limiter_view *view)
     dp_group_end(&month);
 }
 
-/* The rates that hold now, and for each the lowest limit, from which it comes. */
+/* The rates that apply now, and for each its source, the lowest limit. */
 static void pack_holds(dp_group *map, const dp_bandwidth_limiter_view *view)
 {
     static const char *const rate[] = {"upload_rate", "download_rate"};
@@ -86,7 +86,7 @@ static void reply(const dp_daemon *daemon, const dp_call *call)
     dp_call_end(call, &packer);
 }
 
-/* A caller that waits until it is durable. */
+/* A client that waits until the change is durable. */
 typedef struct keeping {
     const dp_daemon *daemon;
     dp_call call;

@@ -22,7 +22,7 @@ static void pack_peer(dp_group *map, const dp_daemon *daemon, const dp_peer *pee
     if (name[0] != '\0') {
         dp_pair_text(map, "name", name);
     } else {
-        dp_pair_nil(map, "name"); /* Neither a link nor another member has told it yet. */
+        dp_pair_nil(map, "name"); /* No link and no other member has reported it yet. */
     }
 }
 
@@ -80,7 +80,8 @@ void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     uint32_t count = 0;
     for (uint32_t i = 0; node != NULL && dp_node_member(node, i, &member); i++) {
         is_member = i == 0 ? member.in_roster : is_member;
-        /* A guest that has gone is nobody; anyone with a token makes any number of them. */
+        /* A guest that has gone is not listed: any holder of a token can make any number of
+         * them. */
         if (is_member && !member.in_roster && !member.linked && member.state == DP_MEMBER_DEAD) {
             continue;
         }

@@ -238,7 +238,8 @@ void dp_method_sample(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         question.tokens = tokens < TOKENS_MAX ? tokens : TOKENS_MAX;
     }
     DP_IGNORE(
-        !dp_pack_get_u64(dp_pack_key(parameters, "seed"), &question.seed)); /* Else by the clock. */
+        /* Otherwise from the clock. */
+        !dp_pack_get_u64(dp_pack_key(parameters, "seed"), &question.seed));
     DP_IGNORE(
         !dp_pack_copy_text(dp_pack_key(parameters, "prompt"), question.text, sizeof question.text));
     ask(daemon, call, &question);

@@ -127,7 +127,7 @@ dp_status dp_control_end(dp_buf *out, size_t start, const dp_packer *packer)
         status = DP_TOOBIG;
     }
     if (status != DP_OK) {
-        out->size = start; /* Half a frame must never be sent. */
+        out->size = start; /* A part of a frame must never be sent. */
         return status;
     }
     dp_writer writer = dp_writer_of(out->data + start, HEADER_BYTES);

@@ -34,7 +34,7 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "peer", id);
         dp_pair_text(&map, "key", daemon->has_root ? "root" : "admin");
-        dp_pair_text(&map, "text", why.text); /* Empty: the voters that are left can decide. */
+        dp_pair_text(&map, "text", why.text); /* Empty: the remaining voters can decide. */
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }
@@ -103,7 +103,7 @@ static void find_checkpoint(dp_store_thread_job *job, dp_store *store)
     }
 }
 
-/* The rounds that there are states of, newest first, as many as fit. */
+/* The rounds with a saved state, newest first, as many as fit. */
 static void say_which(const back_job *self, dp_why *why)
 {
     size_t used =

@@ -59,7 +59,7 @@ void dp_method_hello(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     dp_call_end(call, &packer);
 }
 
-/* Where the trainer's time went. */
+/* The use of the trainer's time. */
 static void pack_spent(dp_group *map, const dp_driver_view *view)
 {
     dp_group spent = dp_map_begin(dp_pair(map, "trainer_ms"));
@@ -73,7 +73,7 @@ static void pack_spent(dp_group *map, const dp_driver_view *view)
     dp_group_end(&spent);
 }
 
-/* Of the line: the owner's limits, and how long bulk has waited for them. */
+/* The owner's limits of the line, and the time that bulk data has waited for them. */
 static void pack_limits(dp_group *map, const dp_daemon *daemon, const dp_transport_stats *stats)
 {
     dp_bandwidth_limiter_view allowed;
@@ -134,7 +134,7 @@ static void pack_training(dp_group *map, const dp_driver_view *view, const dp_ma
     }
 }
 
-/* Of rounds of parts. */
+/* The statistics of rounds of parts. */
 static void pack_parts(dp_group *map, const dp_driver_view *view)
 {
     if (view->node.near > 0) {
@@ -151,7 +151,7 @@ static void pack_parts(dp_group *map, const dp_driver_view *view)
     }
 }
 
-/* Only where something is wrong with it. */
+/* Only if the clock is wrong. */
 static void pack_clock(dp_group *map, const dp_daemon *daemon)
 {
     char text[256];
@@ -209,8 +209,8 @@ static void pack_trainer(dp_group *map, const dp_driver_view *view)
     }
 }
 
-/* The numbers of the chain, and how many members are heard. They are not known while the chain is
- * read from the store, or while the node awaits the manifest. */
+/* The numbers of the chain, and the number of members that are heard. They are unknown while the
+ * chain is read from the store, or while the node waits for the manifest. */
 static void pack_chain(dp_group *map, const dp_driver_view *view)
 {
     const dp_node_view *const node = &view->node;

@@ -30,7 +30,7 @@ void dp_call_progress(const dp_call *call, const char *phase, const char *text)
     if (dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "phase", phase);
-        /* These begin; their outcome is told later. */
+        /* These phases begin here; their outcome is reported later. */
         if (strcmp(phase, "prepare") != 0 && strcmp(phase, "clock") != 0 &&
             strcmp(phase, "admission") != 0) {
             dp_pair_bool(&map, "ok", true);

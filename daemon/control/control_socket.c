@@ -30,14 +30,14 @@ bool dp_control_somebody_answers(const char *path)
     if (fd < 0) {
         return false;
     }
-    /* AGAIN: it listens, but is too busy to accept. */
+    /* EAGAIN: a daemon listens, but is too busy to accept. */
     const bool answers =
         connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
     close(fd);
     return answers;
 }
 
-/* Left behind by a daemon that was killed. Anything but a socket stays, and bind tells. */
+/* A killed daemon left it. Any other file stays, and bind fails. */
 void dp_control_remove_stale(const char *path)
 {
     struct stat about;
@@ -59,12 +59,11 @@ void dp_control_make_folder(const char *path)
     char folder[DP_CONTROL_PATH_MAX + 1];
     folder_of(path, folder);
     if (folder[0] != '\0') {
-        DP_IGNORE(mkdir(folder, 0700) != 0); /* It may be there; bind tells if not. */
+        DP_IGNORE(mkdir(folder, 0700) != 0); /* It may exist; if it cannot be made, bind fails. */
     }
 }
 
-/* A group may connect, and look, where the owner of the daemon has opened the socket's folder to
- * that group. */
+/* A group may connect and query if the owner of the daemon has opened the socket's folder to it. */
 mode_t dp_control_mode_of_socket(const char *path)
 {
     char folder[DP_CONTROL_PATH_MAX + 1];

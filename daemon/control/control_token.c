@@ -12,7 +12,7 @@
 
 enum {
     ID_TEXT = 2 * DP_INVITE_ID_BYTES,
-    ID_TEXT_MIN = 4, /* A first character or two are soon those of several. */
+    ID_TEXT_MIN = 4, /* One or two characters soon match several ids. */
     /* Members in one reply: a reader of messages takes DP_PACK_NODES_MAX nodes of msgpack, and a
      * member that came by an invite is a map of up to six pairs. */
     SHOWN_MAX = (DP_PACK_NODES_MAX - 64) / (1 + 2 * 6)
@@ -95,8 +95,8 @@ static void pack_brought(dp_group *array, const dp_daemon *daemon, const dp_rost
     dp_group_end(&map);
 }
 
-/* Packs the nodes that came by the invite, directly or by an invite of one that did. Returns how
- * many of those count as uses. */
+/* Packs the nodes that joined by the invite, or by an invite of such a node. Returns how many of
+ * them count as uses. */
 static uint32_t pack_all_brought(dp_group *map, const dp_daemon *daemon, const dp_invite_id *id)
 {
     const dp_node *node = dp_driver_node(daemon->driver);
@@ -157,8 +157,8 @@ static void pack_token(dp_packer *packer, const dp_daemon *daemon, const dp_invi
 
 /* ---- all of them ---- */
 
-/* Ids that are known here, each once: of the invites that this node made, then of those of the
- * members, then of the revoked ones. */
+/* The ids of known invites, each once: of those made by this node, then of those of the members,
+ * then of the revoked ones. */
 typedef struct known {
     uint32_t n;
     uint32_t max;
@@ -179,7 +179,7 @@ static void add_known(known *all, const dp_invite_id *id)
     }
 }
 
-/* False: there is no memory. */
+/* False: no memory. */
 static bool find_known(const token_job *self, known *all)
 {
     const dp_node *node = dp_driver_node(self->daemon->driver);
@@ -230,7 +230,7 @@ static void reply_list(const token_job *self, const known *all)
 
 /* ---- token.revoke ---- */
 
-/* The id that text begins, if no other known one does, or a whole one that nobody knows. False, and
+/* The only known id that begins with text, or text itself if it is a whole id. False, and
  * answered. */
 static bool find_id(const token_job *self, const known *all, dp_invite_id *id)
 {

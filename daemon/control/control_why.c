@@ -18,7 +18,7 @@ typedef struct question {
     uint64_t since_ms;
 } question;
 
-/* Does this entry explain something? Routine is left out. */
+/* Does this entry explain something? Routine entries are left out. */
 static bool explains(const dp_event_log_entry *entry, const question *about)
 {
     static const dp_note_code routine[] = {
@@ -79,7 +79,8 @@ bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
 
 static bool took_part(const dp_event_log_round *round, const dp_peer *peer)
 {
-    bool listed = round->listed > round->n_peers; /* Not all are kept: then nothing is said. */
+    /* Not all entries are kept: then the answer does not mention them. */
+    bool listed = round->listed > round->n_peers;
     for (uint32_t i = 0; i < round->n_peers; i++) {
         listed = listed || dp_peer_equal(&round->peers[i].peer, peer);
     }
@@ -104,7 +105,7 @@ static const dp_event_log_entry *away_at(const dp_event_log *event_log, const dp
     return NULL;
 }
 
-/* The members that nobody waited for, since they were held suspect or dead. */
+/* The members for which the round did not wait, since they were suspect or dead. */
 static void add_away(const dp_daemon *daemon, const dp_event_log_round *round, char *text,
                      size_t size)
 {
@@ -124,7 +125,7 @@ static void add_away(const dp_daemon *daemon, const dp_event_log_round *round, c
     }
 }
 
-/* False: nothing is known of this round, or it is yet to come. */
+/* False: this node does not know the round, or it is in the future. */
 static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
 {
     const dp_event_log_round *round = dp_event_log_round_find(daemon->event_log, number_);
@@ -195,7 +196,7 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
              name, name[0] != '\0' ? ", " : "", id);
 }
 
-/* By its own wish, or since others have put it out. */
+/* Its owner asked for it, or others have removed it. */
 static void answer_left(const dp_daemon *daemon, char *text, size_t size)
 {
     const dp_node *node = dp_driver_node(daemon->driver);
@@ -221,7 +222,7 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
     char cap[128];
     dp_bandwidth_limiter_view view = {.used_up = false};
     DP_IGNORE(dp_bandwidth_limiter_look(daemon->bandwidth_limiter,
-                                        &view)); /* Without it nothing is used up. */
+                                        &view)); /* Without a quota nothing is used up. */
     dp_pause_text(&view.pause, order, sizeof order);
     if (!dp_bandwidth_limiter_why(daemon->bandwidth_limiter, cap, sizeof cap)) {
         snprintf(text, size, "paused by its owner%s. To train again: dpnode resume", order);

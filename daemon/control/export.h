@@ -8,17 +8,17 @@ enum { DP_EXPORT_TYPE_MAX = 8 };
 
 /* The form of the exported files. */
 typedef struct dp_export_form {
-    /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
+    /* "--gguf" or "--llmc": one file; "": a folder for transformers */
     char option[DP_EXPORT_TYPE_MAX];
     char type[DP_EXPORT_TYPE_MAX]; /* of that file's numbers */
     unsigned umask;                /* of the user of the client */
 } dp_export_form;
 
-/* Replies to call in the end. path: absolute; made if absent. */
+/* Replies to call at the end. path: absolute; created if absent. */
 void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
                      const dp_export_form *form);
 
-/* The event log's entry of an export that is whole. */
+/* The entry of the event log for a finished export. */
 #define DP_EXPORT_DONE "model.exported"
 
 #endif

@@ -21,12 +21,12 @@ void dp_pair_u64(dp_group *map, const char *key, uint64_t value);
 void dp_pair_f64(dp_group *map, const char *key, double value);
 void dp_pair_bool(dp_group *map, const char *key, bool value);
 void dp_pair_text(dp_group *map, const char *key, const char *value);
-/* Of something that is there and not known yet. */
+/* A value that exists but is not known yet. */
 void dp_pair_nil(dp_group *map, const char *key);
 void dp_pair_hex(dp_group *map, const char *key, dp_view value);
-/* A pair whose value the caller packs next, exactly one. */
+/* A pair; the caller packs exactly one value next. */
 dp_packer *dp_pair(dp_group *map, const char *key);
-/* An item of an array that the caller packs next. */
+/* An item of an array; the caller packs it next. */
 dp_packer *dp_item(dp_group *array);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct founding {
     uint8_t root_seed[DP_ROOT_SEED_BYTES];
     dp_run_identity facts;
     dp_status status;
-    dp_why why; /* of the status, where there is more to say */
+    dp_why why; /* addition to the status; "": none */
 } founding;
 
 static void finish(founding *self, dp_status status, const char *code, const char *what,
@@ -47,7 +47,7 @@ static void finish(founding *self, dp_status status, const char *code, const cha
     dp_free(self);
 }
 
-/* A file of the tool, which named it in its manifest, becomes an object that stays. */
+/* Stores a file of the tool, named in its manifest, as a permanent object. */
 static dp_status keep_file(const founding *self, dp_store *store, const char *name,
                            const dp_hash *root)
 {
@@ -75,7 +75,7 @@ static dp_status keep_file(const founding *self, dp_store *store, const char *na
     return status;
 }
 
-/* The data part of the manifest, as the tool has filled it in. */
+/* Copies the data part of the manifest from the tool. */
 static dp_status read_prepared(founding *self)
 {
     char path[DP_CONFIG_PATH_MAX + 64];
@@ -115,8 +115,8 @@ static dp_status keep_files(const founding *self, dp_store *store)
                : keep_file(self, store, DP_PREPARED_INIT, &manifest->init);
 }
 
-/* Before anything is kept: else a run would be left that nobody can hold. data_bytes: that are to
- * be written. */
+/* Called before anything is stored: otherwise a run would remain that no node can hold. data_bytes:
+ * bytes to be written. */
 static dp_status check_room(const dp_daemon *daemon, const dp_manifest *manifest,
                             uint64_t data_bytes, dp_why *why)
 {
@@ -124,7 +124,7 @@ static dp_status check_room(const dp_daemon *daemon, const dp_manifest *manifest
     char free_text[DP_SIZE_TEXT_MAX];
     uint64_t free_bytes = 0;
     if (!dp_disk_free(daemon->config->dir, &free_bytes)) {
-        return DP_OK; /* The store will tell. */
+        return DP_OK; /* The store will report it. */
     }
     const uint64_t needs = dp_prepared_disk_bytes(manifest, data_bytes) + daemon->config->margin;
     if (free_bytes >= needs) {
@@ -237,7 +237,7 @@ static void done_found(dp_store_thread_job *job)
     finish(self, DP_OK, "", "", "", "");
 }
 
-/* The tool made nothing of it: output says why. */
+/* The tool failed: output has the reason. */
 static void refuse(founding *self, int exit, const char *output)
 {
     const bool from = self->from[0] != '\0';
@@ -279,8 +279,8 @@ static void on_prepared(void *context, int exit, const char *output)
     }
 }
 
-/* The text alone, or the text and the weights of a folder, which must fit the manifest; or the file
- * of a run of any model alone. */
+/* Only the text, or the text and the weights of a folder, which must fit the manifest; or only the
+ * file of a run of any model. */
 static dp_status start_tool(founding *self, const char *text_path)
 {
     char manifest[DP_CONFIG_PATH_MAX + 64];

@@ -13,7 +13,7 @@ typedef struct dp_run_create_request {
     const char *node_name;
     void *context;
     void (*progress)(void *context, const char *phase, const char *text);
-    /* DP_OK: daemon->driver runs. Else what, why and fix tell the error. */
+    /* DP_OK: daemon->driver runs. Otherwise what, why and fix describe the error. */
     void (*done)(void *context, dp_status status, const char *code, const char *what,
                  const char *why, const char *fix);
 } dp_run_create_request;

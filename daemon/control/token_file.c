@@ -17,13 +17,14 @@ struct dp_token_file {
     int told; /* errno of the last failed read that the log has */
 };
 
-/* One more than a token may have, so that a file that is longer is no token either. */
+/* One more than a token may have, so that a longer file is not taken for a token. */
 typedef struct token_text {
     size_t size;
     char bytes[DP_TOKEN_TEXT_MAX + 2];
 } token_text;
 
-/* 0, or why it cannot be read: ENOENT also while it is empty, since it may be written just now. */
+/* 0, or the error of reading it: ENOENT also while it is empty, since it may just be being
+ * written. */
 static int read_file(const char *path, token_text *out)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -48,7 +49,7 @@ static void on_look(uv_timer_t *timer)
     dp_daemon *daemon = file->daemon;
     const char *path = daemon->config->token_file;
     token_text text = {.size = 0};
-    if (daemon->driver != NULL) { /* It joins, or it has joined. */
+    if (daemon->driver != NULL) { /* The node joins, or has joined. */
         if (dp_driver_manifest(daemon->driver) == NULL) {
             look_later(file, DP_TOKEN_FILE_LOOK_MS);
         }

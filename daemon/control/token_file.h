@@ -6,17 +6,17 @@
 #include "daemon/host/daemon.h"
 
 enum {
-    DP_TOKEN_FILE_LOOK_MS = 500, /* how often it is looked for */
+    DP_TOKEN_FILE_LOOK_MS = 500, /* interval of checks for the file */
     DP_TOKEN_FILE_AGAIN_MS_MAX =
-        60000 /* between tries of a token that did not bring it in, at most; each doubles it */
+        60000 /* longest wait between tries of a token that failed; each try doubles the wait */
 };
 
 typedef struct dp_token_file dp_token_file;
 
-/* Does nothing without the setting token-file, or in a node that is in a run; it is not looked at
- * again once one was entered, so a node that leaves does not join again by it. */
+/* Does nothing without the setting token-file, or for a node in a run. After the node has entered a
+ * run, the file is not read again, so a node that leaves does not rejoin by it. */
 DP_MUST dp_status dp_token_file_open(dp_token_file **file, dp_daemon *daemon);
-/* Accepts NULL; the memory goes when the loop has run once more. */
+/* Accepts NULL; memory is freed after one more turn of the loop. */
 void dp_token_file_close(dp_token_file *file);
 
 #endif

@@ -14,7 +14,7 @@ dp_status dp_advertise_parse(const char *text, dp_address addresses[DP_ADDRS_MAX
     uint32_t n = 0;
     for (const char *at = text + strspn(text, between); *at != '\0'; at += strspn(at, between)) {
         const size_t size = strcspn(at, between);
-        char one[DP_ADDRESS_TEXT_MAX + 2]; /* A longer text is cut and has no port then. */
+        char one[DP_ADDRESS_TEXT_MAX + 2]; /* A longer text is cut, and then has no port. */
         dp_why cause = {{0}};
         if (n == DP_ADDRS_MAX) {
             return dp_why_set(why, DP_BADARG, "advertise: at most %d addresses", DP_ADDRS_MAX);
@@ -45,7 +45,7 @@ static const cloud clouds[] = {{"Vast", "VAST_TCP_PORT_", "PUBLIC_IPADDR="},
 
 enum { SERVICES_BELOW = 1024, PORT_DIGITS_MAX = 6 };
 
-/* Digits up to the end byte; 0 for anything else. */
+/* Digits up to the end byte; otherwise 0. */
 static uint32_t number_of(const char **at, char end)
 {
     const size_t digits = strspn(*at, "0123456789");
@@ -71,11 +71,12 @@ static bool mapping_of(const cloud *of, const char *variable, uint32_t *inner, u
     return *inner != 0 && *outer != 0 && *outer <= UINT16_MAX;
 }
 
-/* The port to listen on; 0: none fits. */
+/* The port to listen on; 0: none. */
 static uint16_t pick_port(const cloud *of, char *const *environment, uint16_t wanted,
                           bool only_wanted, uint16_t *outer)
 {
-    uint32_t best[2] = {0, 0}; /* the same on both sides; the least of the others */
+    /* the lowest port that is the same on both sides; the lowest of the others */
+    uint32_t best[2] = {0, 0};
     uint32_t told = 0;
     uint32_t n_others = 0;
     for (char *const *at = environment; *at != NULL; at++) {
@@ -141,7 +142,7 @@ static bool is_told(const uv_interface_address_t *of, sa_family_t family, bool i
     return family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&of->address.address6.sin6_addr);
 }
 
-/* The next of the list from *at on, which goes behind it. */
+/* The next item of the list at *at; moves *at behind it. */
 static bool next_of(const uv_interface_address_t *list, int count, int *at, sa_family_t family,
                     bool internal, dp_address *out)
 {

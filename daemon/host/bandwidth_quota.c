@@ -69,7 +69,7 @@ uint64_t dp_bandwidth_quota_left_ms(const dp_bandwidth_quota *month)
     const uint64_t most = LIVED_DAYS_MAX * DAY_MS;
     uint64_t end_ms = 0;
     DP_IGNORE(dp_bandwidth_quota_number(month->wall_ms, month->day, NULL,
-                                        &end_ms)); /* Its end matters. */
+                                        &end_ms)); /* The end of this month is needed. */
     const uint64_t wall = month->wall_ms < end_ms ? end_ms - month->wall_ms : 0;
     const uint64_t alive = lived < most ? most - lived : 0;
     return wall < alive ? wall : alive;
@@ -99,7 +99,7 @@ void dp_bandwidth_quota_init(dp_bandwidth_quota *month, uint32_t day, uint64_t w
     }
 }
 
-/* The count of this month comes first; the others move back by one. */
+/* Puts the count of this month first; the others move back by one. */
 static void turn_to(dp_bandwidth_quota *month, uint32_t number)
 {
     dp_bandwidth_quota_count count = {.number = number};
@@ -143,7 +143,7 @@ void dp_bandwidth_quota_pass(dp_bandwidth_quota *month,
     month->counts[0].lived_ms += passed_ms;
     month->now_ms = now_ms;
     month->wall_ms = wall_ms;
-    if (day != month->day) { /* The others would be of other days. */
+    if (day != month->day) { /* The other counts belong to months with another first day. */
         month->day = day;
         month->n = 1;
         month->counts[0].number = number;
@@ -202,7 +202,7 @@ dp_view dp_bandwidth_quota_write(const dp_bandwidth_quota *month,
     return view;
 }
 
-/* A count of now, and each month once. */
+/* Checks: the count of now exists, and each month occurs once. */
 static bool is_good(const dp_bandwidth_quota *month)
 {
     if (month->day < 1 || month->day > DP_BANDWIDTH_QUOTA_DAY_MAX || month->n < 1) {

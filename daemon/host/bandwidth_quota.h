@@ -30,7 +30,7 @@
 enum {
     DP_BANDWIDTH_QUOTA_WAYS = 2, /* up, down */
     DP_BANDWIDTH_QUOTA_MONTHS_MAX =
-        8, /* counted ones; the one that was left longest ago gives way */
+        8, /* counted months; the one that was left longest ago is replaced */
     DP_BANDWIDTH_QUOTA_DAY_MAX = 28,
     DP_BANDWIDTH_QUOTA_BYTES_MAX =
         4 + DP_BANDWIDTH_QUOTA_MONTHS_MAX * (4 + 8 + 8 * DP_BANDWIDTH_QUOTA_WAYS) +
@@ -62,19 +62,19 @@ typedef struct dp_bandwidth_quota {
 uint32_t dp_bandwidth_quota_number(uint64_t wall_ms, uint32_t day, uint64_t *begin_ms,
                                    uint64_t *end_ms);
 
-/* Nothing was counted yet. now_ms: of a clock that only goes on. */
+/* Starts with no counts. now_ms: of a monotonic clock. */
 void dp_bandwidth_quota_init(dp_bandwidth_quota *month, uint32_t day, uint64_t wall_ms,
                              uint64_t now_ms);
 /* Time has passed. caps: bytes per month, at most DP_BANDWIDTH_QUOTA_CAP_MAX; 0: none. With another
- * day the used bytes count in the month that it makes of this one. */
+ * day the used bytes count in the month that now results. */
 void dp_bandwidth_quota_pass(dp_bandwidth_quota *month,
                              const uint64_t caps[DP_BANDWIDTH_QUOTA_WAYS], uint32_t day,
                              uint64_t wall_ms, uint64_t now_ms);
 void dp_bandwidth_quota_use(dp_bandwidth_quota *month, dp_bandwidth_quota_way way, uint64_t bytes);
-/* Bytes per second that may pass now; UINT64_MAX without a cap, 0 when it is used up. */
+/* Allowed bytes per second now; UINT64_MAX without a cap, 0 if it is used up. */
 uint64_t dp_bandwidth_quota_rate(const dp_bandwidth_quota *month, dp_bandwidth_quota_way way,
                                  uint64_t cap);
-/* Until the present count ends, by the clock or by the time that the daemon ran. */
+/* Time until the present count ends, by the clock or by the running time of the daemon. */
 uint64_t dp_bandwidth_quota_left_ms(const dp_bandwidth_quota *month);
 
 /* u8 version 1 | u8 day | u16 n | n times {u32 number | u64 lived_ms | u64 used, each way} | u64

@@ -79,7 +79,8 @@ static const dp_setting settings[] = {
      "summed in slices, two in memory at a time",
      NUMBER(apply_memory)},
     {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
-     "largest number of checkpoint bytes written per day; 0: a checkpoint after every round",
+     "largest number of checkpoint bytes written per day; 0: a checkpoint after every round; a "
+     "voter exceeds it for a checkpoint every 32 rounds",
      NUMBER(write_per_day)},
     {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX,
      "largest size of the store; 0: unlimited", NUMBER(store_max)},
@@ -341,7 +342,7 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
     return dp_config_set(config, setting->name, value, why);
 }
 
-/* The port that a cloud maps, where nothing else is set. */
+/* The port that a cloud maps, if nothing else is set. */
 static void take_cloud(dp_config *config)
 {
     const char *const colon = strrchr(config->listen, ':');
@@ -361,7 +362,7 @@ static void take_cloud(dp_config *config)
     config->from[setting_of("advertise", strlen("advertise")) - settings] = DP_SETTING_ENVIRONMENT;
 }
 
-/* Checks the settings without which nothing works, and those that are read later. */
+/* Checks the required settings, and those that are parsed later. */
 static dp_status check(const dp_config *config, dp_why *why)
 {
     const struct {

@@ -33,22 +33,22 @@ typedef struct dp_config {
     char backend[DP_CONFIG_PATH_MAX]; /* of the trainer */
     char log_level[8];
     char log_file[DP_CONFIG_PATH_MAX];      /* empty: standard error */
-    uint64_t threads;                       /* of the trainer; 0: as many as the machine grants */
+    uint64_t threads;                       /* of the trainer; 0: as many as the machine allows */
     uint64_t processes;                     /* of the trainer, which share the threads */
     uint64_t nice;                          /* of the trainer */
     uint64_t celsius_max;                   /* 0: none */
     uint64_t watts_max;                     /* 0: none */
-    uint64_t upload_max;                    /* Mbit/s from the start; 0: any */
+    uint64_t upload_max;                    /* Mbit/s from the start; 0: unlimited */
     uint64_t download_max;                  /* the same */
-    uint64_t upload_month;                  /* bytes per month from the start; 0: any */
+    uint64_t upload_month;                  /* bytes per month from the start; 0: unlimited */
     uint64_t download_month;                /* the same */
-    uint64_t month_day;                     /* on which a month begins, UTC */
+    uint64_t month_day;                     /* day on which a month begins, UTC */
     uint64_t answer_time;                   /* seconds */
     uint64_t apply_memory;                  /* bytes */
     uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */
     uint64_t store_max;                     /* bytes; 0: no quota */
     uint64_t ballast;                       /* bytes */
-    uint64_t margin;                        /* bytes that stay free on the disk */
+    uint64_t margin;                        /* bytes that must stay free on the disk */
     uint64_t drain_time;                    /* seconds */
     char drain_on_file[DP_CONFIG_PATH_MAX]; /* empty: none is looked for */
     char token_file[DP_CONFIG_PATH_MAX];    /* empty: none is looked for */
@@ -86,10 +86,10 @@ DP_MUST dp_status dp_config_default(dp_config *config, dp_why *why);
  * which. */
 DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char *value,
                                 dp_why *why);
-/* Of a setting that there is. */
+/* The setting must exist. */
 dp_setting_from dp_config_from(const dp_config *config, const char *name);
 /* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is
- * skipped. Where neither gives listen and advertise, the variables of clouds do
+ * skipped. If neither gives listen and advertise, the variables of clouds are used
  * (daemon/host/advertise.h). *help is set by --help, *version by --version. DP_BADARG with a
  * sentence. */
 DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help,

@@ -34,31 +34,31 @@ typedef struct dp_daemon {
     dp_identity identity;
     uint64_t incarnation;
     uint64_t started_ms;                     /* unix */
-    dp_bandwidth_limiter *bandwidth_limiter; /* NULL: nothing is limited */
+    dp_bandwidth_limiter *bandwidth_limiter; /* NULL: no limits */
     bool has_root;                           /* this node holds the run's root key */
     dp_sign_key root;
-    dp_sign_key vote;  /* of the run, while there is a driver that has one */
+    dp_sign_key vote;  /* of the run, while its driver has one */
     dp_driver *driver; /* NULL: idle, no port is open */
     bool lost;         /* idle because a damaged store has lost its run (run_identity.h) */
     bool ending;
-    bool again; /* the program is run anew when it has ended */
+    bool again; /* the program is executed again after its end */
     int exit_status;
 } dp_daemon;
 
-/* Begin to end: goodbye to peers, open writes finished, loop left. May be called twice; the second
- * time exits at once. */
+/* Begins the end: says goodbye to peers, finishes open writes, leaves the loop. May be called
+ * twice; the second call exits at once. */
 void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
 
-/* End politely, soon, and begin a new life in the same process: everything is read from the store
- * again. */
+/* Ends cleanly and soon, and begins a new life in the same process, which reads everything from the
+ * store again. */
 void dp_daemon_again(dp_daemon *daemon, const char *cause);
 
 enum { DP_ROOT_SEED_BYTES = 32 };
-/* daemon_keys.c: the identity from the folder, made at the first start; the root key, if it is
- * there. DP_DENIED: others may read it; DP_CORRUPT. why is set. */
+/* daemon_keys.c: loads the identity from the folder, created at the first start, and the root key,
+ * if it exists. DP_DENIED: others may read it; DP_CORRUPT. why is set. */
 DP_MUST dp_status dp_daemon_load_identity(dp_daemon *daemon, dp_why *why);
 DP_MUST dp_status dp_daemon_load_root(dp_daemon *daemon, dp_why *why);
-/* Keep the run's root key in the directory; has_root and root are set. */
+/* Stores the run's root key in the directory; sets has_root and root. */
 DP_MUST dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
                                       dp_why *why);
 

@@ -43,8 +43,8 @@ static void use_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES])
     daemon->has_root = true;
 }
 
-/* A key that is there and cannot be used is an error: else the founder would find out when its run
- * needs it. */
+/* An existing key that cannot be used is an error: otherwise the founder would notice it only when
+ * its run needs the key. */
 dp_status dp_daemon_load_root(dp_daemon *daemon, dp_why *why)
 {
     const char *dir = daemon->config->dir;

@@ -3,12 +3,12 @@
 #include "base/alloc.h"
 #include "base/disk.h"
 
-/* One look. It outlives the reserve when that closes in between. */
+/* One check. It outlives the reserve if that is closed meanwhile. */
 typedef struct look_job {
     dp_store_thread_job job;
-    dp_disk_reserve *reserve; /* NULL: it has closed */
-    bool held;                /* when it looked ... */
-    bool held_now;            /* ... and when it had finished */
+    dp_disk_reserve *reserve; /* NULL: the reserve is closed */
+    bool held;                /* time of the check ... */
+    bool held_now;            /* ... and of its end */
 } look_job;
 
 struct dp_disk_reserve {
@@ -23,7 +23,7 @@ static void run_look(dp_store_thread_job *job, dp_store *store)
     look_job *self = (look_job *)job;
     self->held = dp_store_reserve_held(store);
     if (!self->held) {
-        DP_IGNORE(dp_store_refill_reserve(store)); /* Then the next look tries again. */
+        DP_IGNORE(dp_store_refill_reserve(store)); /* Then the next check tries again. */
     }
     self->held_now = dp_store_reserve_held(store);
 }

@@ -7,13 +7,14 @@
 #include "daemon/host/daemon.h"
 
 enum {
-    /* A look is one comparison while the reserve is there, and one statvfs while it is not. */
+    /* A check is one comparison while the reserve exists, and one statvfs while it does not. */
     DP_DISK_RESERVE_LOOK_MS = 5000
 };
 
 DP_MUST dp_status dp_disk_reserve_open(dp_disk_reserve **reserve, dp_daemon *daemon,
                                        uint64_t look_ms);
-/* Before the store thread closes. Accepts NULL; the memory goes when the loop has run once more. */
+/* Call before the store thread closes. Accepts NULL; memory is freed after one more turn of the
+ * loop. */
 void dp_disk_reserve_close(dp_disk_reserve *reserve);
 
 #endif

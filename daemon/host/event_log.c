@@ -17,7 +17,7 @@ struct dp_event_log {
     uv_timer_t *flush;
     uint64_t next_id;
     uint64_t last_round_ms;
-    uint32_t n_entries; /* ever; the ring holds the last DP_EVENT_LOG_ENTRIES_MAX */
+    uint32_t n_entries; /* all entries so far; the ring holds the last DP_EVENT_LOG_ENTRIES_MAX */
     uint32_t n_rounds;
     uint32_t n_batch;
     uint64_t stragglers_round;
@@ -188,7 +188,7 @@ void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
             tokens_with_loss += listed->tokens;
         }
         if (i >= DP_LISTED_DEFAULT) {
-            continue; /* Of so many the sums are kept. */
+            continue; /* Number of rounds whose sums are kept. */
         }
         round->peers[i].peer = listed->peer;
         round->peers[i].steps = listed->steps;

@@ -42,8 +42,9 @@ typedef struct dp_event_log_round {
     dp_event_log_kind kind;
     uint64_t round;
     uint64_t slot;
-    uint64_t time_ms;     /* when it was decided, or the exchange done, here */
-    uint64_t duration_ms; /* since the one before; 0: unknown */
+    /* time at which this node learned the decision, or finished the exchange */
+    uint64_t time_ms;
+    uint64_t duration_ms; /* since the round before; 0: unknown */
     uint32_t listed;
     uint32_t active;      /* members that were expected */
     uint64_t tokens;      /* of this round */
@@ -52,13 +53,13 @@ typedef struct dp_event_log_round {
     uint32_t parts;       /* of a round of parts; 0: there are none */
     uint32_t parts_empty; /* of these without a result */
     uint32_t keep;  /* one element of so many in its updates; 0: as the manifest says, or unknown */
-    dp_lines lines; /* how they were, by the record */
-    double update_norm; /* |a| of this node's update in it, and the rest that its codec left out; */
+    dp_lines lines; /* state of the lines, by the record */
+    double update_norm;  /* |a| of this node's update in it, and the residual of its codec; */
     double update_error; /* 0: not known */
     bool counted;        /* lists this node */
-    bool live;           /* decided while this daemon watched, not read from the chain */
+    bool live;           /* decided while this daemon ran, not read from the chain */
     dp_hash state_root;  /* after this round; zero until known */
-    uint32_t n_left_out; /* the first of those that the record calls late */
+    uint32_t n_left_out; /* the first of those that the record lists as late */
     dp_left_out left_out[DP_EVENT_LOG_LEFT_OUT_MAX];
     uint32_t n_peers;
     struct {
@@ -66,7 +67,7 @@ typedef struct dp_event_log_round {
         uint32_t steps;
         uint64_t tokens;
         uint32_t q;
-        uint32_t age; /* 1: it came too late for the round before */
+        uint32_t age; /* 1: it was too late for the round before */
     } peers[DP_LISTED_DEFAULT];
     /* GOSSIP */
     dp_peer partner;
@@ -86,8 +87,8 @@ typedef struct dp_event_log_hooks {
 
 DP_MUST dp_status dp_event_log_open(dp_event_log **event_log, uv_loop_t *loop,
                                     dp_store_thread *store_thread, const dp_event_log_hooks *hooks);
-/* Hands the entries that are not yet in the journal to the store thread; before the store thread
- * closes. */
+/* Passes the entries that are not yet in the journal to the store thread; call before the store
+ * thread closes. */
 void dp_event_log_flush(dp_event_log *event_log);
 void dp_event_log_close(dp_event_log *event_log);
 
@@ -95,7 +96,7 @@ void dp_event_log_close(dp_event_log *event_log);
 void dp_event_log_add(dp_event_log *event_log, dp_log_level level, const char *name, uint64_t round,
                       const dp_peer *peer, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-/* A note of the node, turned into words. names may be NULL or gives a name for a peer ("" if
+/* Adds a note of the node as text. names may be NULL, or gives a name for a peer ("" if
  * unknown). */
 void dp_event_log_note(dp_event_log *event_log, const dp_note *note, const char *peer_name);
 
@@ -104,13 +105,13 @@ void dp_event_log_note(dp_event_log *event_log, const dp_note *note, const char 
 void dp_event_log_straggler(dp_event_log *event_log, const dp_note *note);
 /* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
 void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *round);
-/* NULL if not there. */
+/* NULL if absent. */
 dp_event_log_round *dp_event_log_round_find(dp_event_log *event_log, uint64_t round);
 /* index 0 = oldest kept; NULL beyond the last. */
 const dp_event_log_round *dp_event_log_round_at(const dp_event_log *event_log, uint32_t index);
 uint32_t dp_event_log_rounds(const dp_event_log *event_log);
-/* From a decided record, as seen by self. It does not say why a member was left out: the proposer
- * that closed the round knows (above). */
+/* From a decided record, as seen by self. The record does not contain the reason why a member was
+ * left out; the proposer that closed the round knows it (above). */
 void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
                                   dp_event_log_round *round);
 

@@ -7,8 +7,8 @@
 
 enum { NUMBER_MAX = 32 };
 
-/* A sentence has holes: {who}, {round}, {cause}; {a} and {b} as numbers, or as {a mode}, {a state},
- * {a share}. */
+/* A sentence has placeholders: {who}, {round}, {cause}; {a} and {b} as numbers, or as {a mode}, {a
+ * state}, {a share}. */
 static const struct {
     dp_log_level level;
     const char *sentence;
@@ -47,7 +47,7 @@ static const struct {
                                         "members, using the older secrets until it arrives"},
 };
 
-/* The meaning of a cause that gossip/ names by a word. */
+/* The text for a cause that gossip/ gives as a word. */
 static const char *explained(const char *cause)
 {
     static const struct {
@@ -147,7 +147,8 @@ void dp_event_text_write(const dp_note *note, const char *who, char *text, size_
     const char *at = notes[note->code].sentence;
     size_t used = 0;
     while (*at != '\0' &&
-           used < size) { /* Each turn takes the words before a hole, and the hole. */
+           /* Each iteration handles the text before a placeholder, and the placeholder. */
+           used < size) {
         char hole[NUMBER_MAX] = "";
         char number[NUMBER_MAX];
         const size_t words = strcspn(at, "{");

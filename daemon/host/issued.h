@@ -21,10 +21,9 @@ typedef struct dp_issued_list {
     dp_issued items[DP_ISSUED_MAX];
 } dp_issued_list;
 
-/* None when the row is missing, or of another run. DP_CORRUPT, DP_VERSION. */
+/* Empty if the row is missing, or of another run. DP_CORRUPT, DP_VERSION. */
 DP_MUST dp_status dp_issued_load(dp_store *store, const dp_run_id *run, dp_issued_list *list);
-/* Durable when it returns. When it is full, those whose time is over are forgotten; DP_TOOBIG:
- * there are none. */
+/* Durable when it returns. A full list drops expired invites; DP_TOOBIG: there are none. */
 DP_MUST dp_status dp_issued_add(dp_store *store, const dp_run_id *run, const dp_issued *invite,
                                 uint64_t now_ms);
 DP_MUST dp_status dp_issued_forget(dp_store *store);

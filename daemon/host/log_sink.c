@@ -24,14 +24,14 @@ struct dp_log_sink {
     pthread_mutex_t mutex;
     pthread_cond_t ready;
     /* under the mutex */
-    char ring[DP_LOG_RING_BYTES]; /* whole lines, one after the other, round the end */
+    char ring[DP_LOG_RING_BYTES]; /* whole lines, as a ring */
     size_t first;
     size_t size;
     uint64_t dropped;
-    uint64_t told; /* of dropped, those that the log itself has told of */
+    uint64_t told; /* of dropped, those that the log has reported */
     bool reopen;
     bool closing;
-    uint64_t until_ms; /* when closing: lines that are not written by then are dropped */
+    uint64_t until_ms; /* when closing: lines that are not written by this time are dropped */
     /* the writer's own */
     char path[PATH_MAX_BYTES];
     int fd; /* -1: none can be opened now */
@@ -90,8 +90,8 @@ static void open_file(dp_log_sink *self)
         self->fd >= 0 && fstat(self->fd, &is) == 0 && is.st_size > 0 ? (uint64_t)is.st_size : 0;
 }
 
-/* PATH.3 becomes PATH.4 and so on; the oldest goes. A file that cannot be renamed is overwritten by
- * the next one. */
+/* PATH.3 becomes PATH.4 etc.; the oldest is deleted. A file that cannot be renamed is overwritten
+ * by the next one. */
 static void rotate(dp_log_sink *self)
 {
     char from[PATH_MAX_BYTES + 8];
@@ -99,7 +99,7 @@ static void rotate(dp_log_sink *self)
     for (int i = DP_LOG_FILES_MAX - 2; i >= 0; i--) {
         snprintf(from, sizeof from, i > 0 ? "%s.%d" : "%s", self->path, i);
         snprintf(to, sizeof to, "%s.%d", self->path, i + 1);
-        DP_IGNORE(rename(from, to) != 0); /* It need not be there. */
+        DP_IGNORE(rename(from, to) != 0); /* It may be absent. */
     }
     open_file(self);
 }
@@ -132,8 +132,8 @@ static void look_at_file(dp_log_sink *self, bool reopen)
 
 /* ---- the writer ---- */
 
-/* A pipe whose reader sleeps makes this thread wait and no other; the ring fills, and then lines
- * are dropped. */
+/* If the reader of a pipe sleeps, only this thread waits; the ring fills, and then lines are
+ * dropped. */
 static bool wait_for_room(dp_log_sink *self)
 {
     struct pollfd is = {.fd = self->fd, .events = POLLOUT};
@@ -151,7 +151,7 @@ static bool wait_for_room(dp_log_sink *self)
     }
 }
 
-/* One line, whole or not at all as far as the file system lets us. */
+/* Writes one line, all or nothing as far as the file system allows. */
 static bool write_line(dp_log_sink *self, const char *line, size_t size)
 {
     size_t done = 0;
@@ -169,13 +169,14 @@ static bool write_line(dp_log_sink *self, const char *line, size_t size)
         done += (size_t)got;
     }
     if (done < size && done > 0 && has_file(self)) {
-        DP_IGNORE(ftruncate(self->fd, (off_t)self->file_bytes) != 0); /* Else half a line stays. */
+        /* Otherwise a part of the line stays. */
+        DP_IGNORE(ftruncate(self->fd, (off_t)self->file_bytes) != 0);
     }
     self->file_bytes += done == size ? size : 0;
     return done == size;
 }
 
-/* The first line of the ring, which is not empty; it leaves the ring. */
+/* Takes the first line from the ring, which is not empty. */
 static size_t take_line(dp_log_sink *self, char line[DP_LOG_LINE_MAX])
 {
     size_t size = 0;
@@ -188,7 +189,8 @@ static size_t take_line(dp_log_sink *self, char line[DP_LOG_LINE_MAX])
     return size;
 }
 
-/* Once lines get through again: how many did not. Called and left with the mutex held. */
+/* When lines can be written again: reports the number of dropped ones. Called and left with the
+ * mutex held. */
 static void tell_dropped(dp_log_sink *self)
 {
     char line[160];

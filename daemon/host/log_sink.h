@@ -14,7 +14,7 @@ enum {
     DP_LOG_RING_BYTES = 256 * 1024, /* of lines that wait */
     DP_LOG_FILE_BYTES = 10 << 20,   /* then it becomes PATH.1 */
     DP_LOG_FILES_MAX = 5,           /* PATH and PATH.1 to PATH.4 */
-    DP_LOG_LOOK_MS = 1000,          /* until a file that was deleted or moved is noticed */
+    DP_LOG_LOOK_MS = 1000,          /* interval of checks for a deleted or moved file */
     DP_LOG_CLOSE_MS = 1000          /* at the end, for a reader that does not read */
 };
 
@@ -26,11 +26,11 @@ typedef struct dp_log_sink_config {
     uint64_t file_bytes; /* 0: DP_LOG_FILE_BYTES */
 } dp_log_sink_config;
 
-/* From now on dp_log writes into the ring, until close. One at a time. DP_IO with a sentence: the
- * file cannot be opened. */
+/* dp_log writes to the ring from now on, until close. Only one at a time. DP_IO with a sentence:
+ * the file cannot be opened. */
 DP_MUST dp_status dp_log_sink_open(dp_log_sink **sink, const dp_log_sink_config *config,
                                    dp_why *why);
-/* Open the file again under its name, which somebody may have moved. Any thread; the writer does it
+/* Opens the file again by its name, since it may have been moved. Any thread; the writer does it
  * before its next line. */
 void dp_log_sink_reopen(dp_log_sink *sink);
 /* Lines lost so far. Any thread. */

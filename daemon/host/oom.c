@@ -9,13 +9,13 @@
 
 enum {
     LINE_BYTES = PATH_MAX + 256, /* of /proc/<pid>/cgroup: a path and its controllers */
-    LINES_MAX = 1024             /* of each file; /proc/vmstat has some 200 */
+    LINES_MAX = 1024             /* of each file; /proc/vmstat has about 200 */
 };
 
 const dp_oom_place dp_oom_own = {
     .groups = "/proc/self/cgroup", .root = "/sys/fs/cgroup", .vmstat = "/proc/vmstat"};
 
-/* Of the line "oom_kill N". */
+/* The number in the line "oom_kill N". */
 static bool read_count(const char *path, uint64_t *kills)
 {
     static const char key[] = "oom_kill ";
@@ -26,7 +26,7 @@ static bool read_count(const char *path, uint64_t *kills)
          i++) {
         const char *const digits = line + sizeof key - 1;
         if (strncmp(line, key, sizeof key - 1) == 0 && *digits >= '0' && *digits <= '9') {
-            *kills = strtoull(digits, NULL, 10); /* The most if it is more. */
+            *kills = strtoull(digits, NULL, 10); /* UINT64_MAX if it is larger. */
             found = true;
         }
     }
@@ -36,8 +36,8 @@ static bool read_count(const char *path, uint64_t *kills)
     return found;
 }
 
-/* In the folder of this group, or where that cannot be seen, as in a container, in the one that is
- * there. */
+/* Reads it in the folder of this group, or, if that is not visible, as in a container, in the
+ * visible one. */
 static bool read_group(const char *mount, const char *group, const char *name, uint64_t *kills)
 {
     char path[LINE_BYTES + PATH_MAX];
@@ -52,7 +52,7 @@ static bool read_group(const char *mount, const char *group, const char *name, u
     return read_count(path, kills);
 }
 
-/* A line "4:cpu,memory:/group" (version 1) or "0::/group" (version 2); is spoiled. */
+/* A line "4:cpu,memory:/group" (version 1) or "0::/group" (version 2); the call overwrites it. */
 static bool read_line(char *line, const char *root, uint64_t *kills)
 {
     char *controllers = strchr(line, ':');

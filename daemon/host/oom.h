@@ -1,14 +1,14 @@
-/* Whether the kernel has killed a process of this daemon's for lack of memory. A signal does not
- * say so, its counters do: that of the daemon's control group, which counts processes of the group
- * alone, or of the whole machine where there is none.
+/* Decides whether the kernel has killed a process of this daemon for lack of memory. The signal
+ * does not show it, but counters do: that of the daemon's control group, which counts only
+ * processes of the group, or, without a group, that of the whole machine.
  *
  *   version 2   <root>/<group>/memory.events            oom_kill N
  *   version 1   <root>/memory/<group>/memory.oom_control   oom_kill N
  *   neither     /proc/vmstat                            oom_kill N
  *
- * A counter is compared with its value DP_OOM_LOOK_MS to twice that before: a kill is counted
- * when it is sent, and a process with much memory takes seconds to end; a kill that was counted an
- * hour ago was of another process. */
+ * A counter is compared with its value between one and two times DP_OOM_LOOK_MS ago: a kill is
+ * counted when it is sent, but a process with much memory takes seconds to end, and a kill counted
+ * an hour ago was of another process. */
 #ifndef DP_DAEMON_HOST_OOM_H
 #define DP_DAEMON_HOST_OOM_H
 
@@ -29,17 +29,17 @@ extern const dp_oom_place dp_oom_own;
 /* Zeroed at the start. */
 typedef struct dp_oom {
     bool known[2];
-    uint64_t kills[2]; /* at the look before the last, and at the last */
+    uint64_t kills[2]; /* at the second last check, and at the last */
     uint64_t looked_ms;
 } dp_oom;
 
-/* False: nothing here counts them; *kills stays. */
+/* False: no counter exists here; *kills stays. */
 bool dp_oom_kills(const dp_oom_place *place, uint64_t *kills);
-/* A process begins to be watched. */
+/* Call when a process starts. */
 void dp_oom_begin(dp_oom *oom, const dp_oom_place *place, uint64_t now_ms);
-/* Now and then while it lives; more often than each DP_OOM_LOOK_MS costs nothing. */
+/* Call repeatedly while it lives; calls within DP_OOM_LOOK_MS return at once. */
 void dp_oom_look(dp_oom *oom, const dp_oom_place *place, uint64_t now_ms);
-/* It has been killed by SIGKILL: was that the kernel? False also where nothing counts. */
+/* It was killed by SIGKILL: was that the kernel? False also without a counter. */
 bool dp_oom_happened(const dp_oom *oom, const dp_oom_place *place);
 
 #endif

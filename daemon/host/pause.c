@@ -22,7 +22,7 @@ dp_view dp_pause_write(const dp_pause *pause, uint8_t out[DP_PAUSE_BYTES_MAX])
     return view;
 }
 
-/* A name goes to terminals. */
+/* A name is printed on terminals. */
 static bool is_plain(dp_view name)
 {
     for (size_t i = 0; i < name.size; i++) {
@@ -59,7 +59,7 @@ void dp_pause_text(const dp_pause *pause, char *text, size_t size)
     const time_t since = (time_t)(pause->since_ms / 1000);
     if (pause->since_ms != 0 && gmtime_r(&since, &parts) != NULL) {
         DP_IGNORE(strftime(date, sizeof date, ", since %Y-%m-%d %H:%M:%S UTC", &parts) ==
-                  0); /* Then it is left out. */
+                  0); /* Then the text leaves it out. */
     }
     snprintf(text, size, "%s%s%s", pause->user[0] != '\0' ? ", by " : "", pause->user, date);
 }

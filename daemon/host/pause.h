@@ -1,5 +1,5 @@
-/* The owner's pause: since when, and by which user of this machine. Bytes of the store's row
- * "pause", no I/O. The row exists exactly while the pause holds, so a row that cannot be read
+/* The owner's pause: its start, and the user of this machine that ordered it. Bytes of the store's
+ * row "pause", no I/O. The row exists exactly while the pause holds, so a row that cannot be read
  * still means that the node is paused. */
 #ifndef DP_DAEMON_HOST_PAUSE_H
 #define DP_DAEMON_HOST_PAUSE_H
@@ -13,7 +13,7 @@ enum { DP_PAUSE_USER_MAX = 32, DP_PAUSE_BYTES_MAX = 2 + 8 + DP_PAUSE_USER_MAX };
 
 typedef struct dp_pause {
     bool holds;
-    uint64_t since_ms;                /* unix; 0: not known */
+    uint64_t since_ms;                /* unix; 0: unknown */
     char user[DP_PAUSE_USER_MAX + 1]; /* "": not known */
 } dp_pause;
 

@@ -121,7 +121,7 @@ dp_status dp_run_identity_renewed(dp_store *store, const dp_run_id *run, const d
     return dp_store_put(store, renewal_key, view);
 }
 
-/* Without one that can be read the node asks for another. */
+/* Without a readable row the node asks for another renewal. */
 static void load_renewal(dp_store *store, dp_run_identity *facts)
 {
     dp_buf buf;
@@ -174,14 +174,14 @@ static bool read_secrets(dp_view bytes, const dp_run_id *run, dp_secrets *secret
     for (uint32_t i = 0; i < n && i < DP_SECRETS_MAX; i++) {
         dp_secret secret = {.epoch = dp_read_u16(&reader)};
         dp_read_bytes(&reader, secret.bytes, sizeof secret.bytes);
-        DP_IGNORE(!dp_secrets_add(secrets, &secret)); /* One may be there already. */
+        DP_IGNORE(!dp_secrets_add(secrets, &secret)); /* A file may already exist. */
     }
     return dp_reader_finish(&reader) == DP_OK && version == SECRETS_VERSION &&
            dp_hash_equal(&of, run);
 }
 
-/* Loads the secret of the token, and those that came since. Without a row that can be read, the
- * node asks for the secrets that it lacks. */
+/* Loads the secret of the token, and later ones. Without a readable row the node asks for the
+ * secrets that it lacks. */
 static void load_secrets(dp_store *store, dp_run_identity *facts)
 {
     dp_buf buf;
@@ -247,7 +247,8 @@ void dp_run_identity_copy_forget(const char *dir)
     char path[DP_DIR_PATH_MAX];
     const int size = snprintf(path, sizeof path, "%s/%s", dir, copy_name);
     if (size > 0 && (size_t)size < sizeof path) {
-        DP_IGNORE(unlink(path) != 0 && errno != ENOENT); /* A store that says otherwise wins. */
+        /* A store with other values takes precedence. */
+        DP_IGNORE(unlink(path) != 0 && errno != ENOENT);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct dp_run_identity {
     size_t manifest_bytes; /* 0: not fetched yet */
     uint8_t manifest[DP_MANIFEST_BYTES_MAX];
     uint8_t n_addresses;
-    dp_address addresses[DP_TOKEN_ADDRESSES_MAX]; /* out of the token */
+    dp_address addresses[DP_TOKEN_ADDRESSES_MAX]; /* from the token */
     char name[DP_TOKEN_NAME_MAX + 1];             /* of the run */
     char node_name[DP_NAME_MAX + 1];
     dp_renewal renewal; /* of the credential, a row of its own; until_ms 0: none */
@@ -31,26 +31,27 @@ typedef struct dp_run_identity {
 /* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Store thread, or before it starts. */
 DP_MUST dp_status dp_run_identity_load(dp_store *store, dp_run_identity *facts);
 DP_MUST dp_status dp_run_identity_save(dp_store *store, const dp_run_identity *facts);
-/* The secret of the token is the only one: for facts that were not loaded. */
+/* Sets the secret of the token as the only one: for facts that were not loaded. */
 void dp_run_identity_begin_secrets(dp_run_identity *facts);
-/* The credential of this node in that run was renewed. */
+/* Stores a renewal of this node's credential in that run. */
 DP_MUST dp_status dp_run_identity_renewed(dp_store *store, const dp_run_id *run,
                                           const dp_renewal *renewal);
 /* Stores these secrets of the run of facts, and the newest of them in the facts and in
  * run.member. */
 DP_MUST dp_status dp_run_identity_rotated(dp_store *store, const char *dir,
                                           const dp_run_identity *facts);
-/* With the renewal, the secrets, and the invites that were made for it (issued.h). */
+/* Forgets the run, with the renewal, the secrets, and its invites (issued.h). */
 DP_MUST dp_status dp_run_identity_forget(dp_store *store);
 
 /* The same in the file run.member beside identity.key, for a store that has lost them: with these
- * and its key a node enters its run again. No vote key is in it, nor votes. Any thread. */
+ * and its key a node enters its run again. It contains neither the vote key nor votes. Any
+ * thread. */
 DP_MUST dp_status dp_run_identity_copy_save(const char *dir, const dp_run_identity *facts);
 /* DP_NOTFOUND: there is none; DP_CORRUPT, DP_IO; DP_DENIED as dp_dir_read_secret. */
 DP_MUST dp_status dp_run_identity_copy_load(const char *dir, dp_run_identity *facts, dp_why *why);
 void dp_run_identity_copy_forget(const char *dir);
 
-/* That a damaged store may have known a run, and nothing says which: kept until
+/* Marks that a damaged store may have known a run whose name is lost; the mark stays until
  * dp_run_identity_save. */
 DP_MUST dp_status dp_run_identity_lost_save(dp_store *store);
 bool dp_run_identity_lost(dp_store *store);

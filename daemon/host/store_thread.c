@@ -60,7 +60,7 @@ static void *saver_main(void *argument)
 
 static void deliver(dp_store_thread *store_thread)
 {
-    /* No more than there are now: jobs that done functions post are for the next turn of the
+    /* Only as many as there are now: jobs posted by done functions wait for the next turn of the
      * loop. */
     for (uint32_t left = store_thread->n_jobs; left > 0; left--) {
         pthread_mutex_lock(&store_thread->lock);

@@ -21,10 +21,10 @@ typedef enum dp_store_thread_class {
     DP_STORE_THREAD_CLASSES
 } dp_store_thread_class;
 
-/* Embed it first in a struct of your own; run is called on the store thread, done on the loop
- * thread, then the memory is the poster's again (done may free it). A long job does a piece of its
- * work per run and sets again, so that waiting jobs get their turn in between; done is called after
- * the run that leaves again unset. */
+/* Embed it as the first field of a struct; run is called on the store thread, done on the loop
+ * thread, then the poster owns the memory again (done may free it). A long job does a part of its
+ * work per run and sets again, so that waiting jobs run in between; done is called after the run
+ * that leaves again unset. */
 struct dp_store_thread_job {
     dp_list link;
     void (*run)(dp_store_thread_job *job, dp_store *store);

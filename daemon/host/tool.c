@@ -90,7 +90,8 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_d
         return DP_IO;
     }
     uv_pipe_init(daemon->loop, &self->pipe, 0);
-    DP_IGNORE(uv_pipe_open(&self->pipe, ends[0]) != 0); /* Fails only for other descriptors. */
+    /* Fails only for descriptors of other kinds. */
+    DP_IGNORE(uv_pipe_open(&self->pipe, ends[0]) != 0);
     self->pipe.data = self;
     self->process.data = self;
     self->done = done;
@@ -110,7 +111,7 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_d
         snprintf(self->output, sizeof self->output, "%s: %s", program, uv_strerror(error));
         uv_close((uv_handle_t *)&self->process, on_closed);
         uv_close((uv_handle_t *)&self->pipe, on_closed);
-        return DP_OK; /* done tells. */
+        return DP_OK; /* done reports it. */
     }
     if (uv_read_start((uv_stream_t *)&self->pipe, on_alloc, on_read) != 0) {
         uv_close((uv_handle_t *)&self->pipe, on_closed);
@@ -148,7 +149,7 @@ void dp_tool_folder_remove(const char *path)
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        DP_IGNORE(unlink(file) != 0); /* "." and ".." refuse, as they should. */
+        DP_IGNORE(unlink(file) != 0); /* "." and ".." cannot be removed. */
     }
     closedir(folder);
     DP_IGNORE(rmdir(path) != 0); /* A leftover folder is harmless. */

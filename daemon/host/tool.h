@@ -1,4 +1,4 @@
-/* Runs dpnode-worker once as a tool (--prepare, --export), off the loop, and reports how it ended.
+/* Runs dpnode-worker once as a tool (--prepare, --export), asynchronously, and reports its result.
  * Loop thread only. */
 #ifndef DP_DAEMON_HOST_TOOL_H
 #define DP_DAEMON_HOST_TOOL_H
@@ -7,7 +7,7 @@
 
 enum { DP_TOOL_ARGUMENTS_MAX = 16, DP_TOOL_OUTPUT_MAX = 2048 };
 
-/* exit: its exit status, -1 where it had none. output: its output, standard error included, cut at
+/* exit: its exit status, -1 if it had none. output: its output, standard error included, cut at
  * DP_TOOL_OUTPUT_MAX, without the line feeds at its end. */
 typedef void dp_tool_done(void *context, int exit, const char *output);
 
@@ -16,7 +16,7 @@ typedef void dp_tool_done(void *context, int exit, const char *output);
 DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
                               void *context);
 
-/* A fresh folder inside the daemon's directory, and its removal with the plain files in it. */
+/* Makes a new folder in the daemon's directory, and removes it with its plain files. */
 DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX]);
 /* A new file in it. DP_IO, DP_NOSPACE. Any thread. */
 DP_MUST dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes);

@@ -7,16 +7,16 @@
 
 enum { DP_USAGE_WINDOW_US = 60 * 1000 * 1000 };
 
-/* A zeroed one knows nothing. */
+/* A zeroed one has no data. */
 typedef struct dp_usage {
     uint64_t computed_us;
     uint64_t trained_us;
-    double share; /* 0..1; 0 while nothing is known */
+    double share; /* 0..1; 0 while unknown */
 } dp_usage;
 
-/* Totals since the trainer's start; smaller ones are of another trainer, and all begins anew. The
- * share is the mean while there is less than DP_USAGE_WINDOW_US of training; afterwards an interval
- * of dt counts dt / (dt + window). */
+/* Totals since the trainer's start; smaller ones are of another trainer, and restart the
+ * measurement. The share is the mean while there is less than DP_USAGE_WINDOW_US of training;
+ * afterwards an interval of dt counts dt / (dt + window). */
 void dp_usage_told(dp_usage *usage, uint64_t computed_us, uint64_t trained_us);
 
 #endif

@@ -12,8 +12,8 @@
 
 enum { TAG_BYTES = 16 };
 
-/* The cipher contexts that a thread keeps between records: to make a context anew costs as much as
- * to seal 4 KiB. */
+/* The cipher contexts that a thread keeps between records: making a new context takes as long as
+ * sealing 4 KiB. */
 typedef struct aead_thread {
     EVP_CIPHER_CTX *contexts[DP_SUITES];
 } aead_thread;
@@ -58,7 +58,7 @@ static EVP_CIPHER_CTX *context_of(uint8_t id)
     return thread->contexts[id - 1];
 }
 
-/* NULL: libcrypto has no memory for it, and libsodium, which needs none, does it. */
+/* NULL: libcrypto has no memory; then libsodium, which needs none, is used. */
 static EVP_CIPHER_CTX *ready(uint8_t id, const uint8_t *key, uint64_t counter, bool seals)
 {
     uint8_t nonce[DP_SUITE_NONCE_BYTES];
@@ -101,7 +101,7 @@ static bool open_record(uint8_t id, const uint8_t *key, uint64_t counter, dp_vie
         return dp_suite_of(id)->open(key, counter, associated, sealed, out);
     }
     dp_assert(sealed.size <= INT32_MAX && associated.size <= INT32_MAX);
-    memcpy(tag, sealed.data + plain, sizeof tag); /* out may lie over it */
+    memcpy(tag, sealed.data + plain, sizeof tag); /* out may overlap it */
     return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, TAG_BYTES, tag) == 1 &&
            EVP_DecryptUpdate(context, NULL, &size, associated.data, (int)associated.size) == 1 &&
            EVP_DecryptUpdate(context, out, &size, sealed.data, (int)plain) == 1 &&
@@ -140,8 +140,8 @@ static const dp_suite *fastest(uint8_t id)
     };
     const dp_suite *plain = dp_suite_of(id);
 
-    /* Only the ciphers that libsodium has too: it tells whether the processor has the instructions,
-     * and is the fallback. */
+    /* Only ciphers that libsodium has too: it detects the processor's instructions, and is the
+     * fallback. */
     pthread_once(&once, start);
     return plain != NULL && usable && ciphers[id - 1] != NULL ? &own[id - 1] : plain;
 }

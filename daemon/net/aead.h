@@ -5,7 +5,8 @@
 
 #include "gossip/channel/suite.h"
 
-/* [id - 1]; NULL: not on this machine. The tables are static. After dp_crypto_start; any thread. */
+/* [id - 1]; NULL: not available on this machine. The tables are static. After dp_crypto_start; any
+ * thread. */
 void dp_aead_suites(const dp_suite *suites[DP_SUITES]);
 
 /* "libcrypto" or "libsodium". */

@@ -11,11 +11,11 @@
 #include "daemon/host/config.h"
 
 typedef enum dp_bandwidth_config {
-    DP_BANDWIDTH_CONFIG_UPLOAD = 0, /* Mbit/s; 0: any */
+    DP_BANDWIDTH_CONFIG_UPLOAD = 0, /* Mbit/s; 0: unlimited */
     DP_BANDWIDTH_CONFIG_DOWNLOAD,
-    DP_BANDWIDTH_CONFIG_UPLOAD_MONTH, /* bytes; 0: any */
+    DP_BANDWIDTH_CONFIG_UPLOAD_MONTH, /* bytes; 0: unlimited */
     DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH,
-    DP_BANDWIDTH_CONFIG_MONTH_DAY, /* on which a month begins */
+    DP_BANDWIDTH_CONFIG_MONTH_DAY, /* day on which a month begins */
     DP_BANDWIDTH_CONFIG_COUNT
 } dp_bandwidth_config;
 
@@ -31,8 +31,8 @@ typedef enum dp_bandwidth_config_from {
     DP_BANDWIDTH_CONFIG_STANDARD = 0,
     DP_BANDWIDTH_CONFIG_ENVIRONMENT,
     DP_BANDWIDTH_CONFIG_COMMAND,
-    DP_BANDWIDTH_CONFIG_KEPT, /* dpnode limits, and so it stays */
-    /* dpnode limits, until the daemon ends: then the command line or the environment says so
+    DP_BANDWIDTH_CONFIG_KEPT, /* dpnode limits, stored */
+    /* dpnode limits, until the daemon ends: then the command line or the environment applies
      * again */
     DP_BANDWIDTH_CONFIG_NOW
 } dp_bandwidth_config_from;
@@ -51,7 +51,7 @@ typedef struct dp_bandwidth_config_set {
     dp_bandwidth_config_value values[DP_BANDWIDTH_CONFIG_COUNT];
 } dp_bandwidth_config_set;
 
-/* At the start of a daemon that keeps nothing yet. */
+/* At the start of a daemon without stored settings. */
 void dp_bandwidth_config_begin(dp_bandwidth_config_set *set, const dp_config *config);
 /* By dpnode limits; within the bounds of its row. */
 void dp_bandwidth_config_change(dp_bandwidth_config_set *set, dp_bandwidth_config which,

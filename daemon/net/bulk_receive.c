@@ -11,10 +11,10 @@ static void release_incoming(dp_bulk_incoming *incoming)
     if (incoming == NULL) {
         return;
     }
-    incoming->refs--; /* At 0 it is kept until the lane idles: its pages are warm. */
+    incoming->refs--; /* At 0 it is kept until the lane idles, since its pages are in the cache. */
 }
 
-/* Memory for a message of several records. *full: too many are under way, which is no error. */
+/* Memory for a message of several records. *full: too many are under way, which is not an error. */
 static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
 {
     dp_bulk_incoming *best = NULL;
@@ -33,10 +33,10 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
         const bool room = dp_peer_memory_take(&bulk->conn->transport->peer_memory, guest,
                                               DP_RECORD_BATCH_MESSAGE_MAX);
         if (!room && guest) {
-            return NULL; /* The connection is lost. A guest has little to say that is so long. */
+            return NULL; /* The connection is lost. Guests send no messages of this length. */
         }
         if (!room && bulk->n_lots > 0) {
-            *full = true; /* One at a time, then. */
+            *full = true; /* Then one message at a time. */
             return NULL;
         }
         if (!room) {
@@ -55,7 +55,7 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
     return best;
 }
 
-/* Where the plaintext of a lot goes. */
+/* The place for the plaintext of a record batch. */
 static uint8_t *plain_of(const dp_bulk_lot *lot)
 {
     return lot->incoming != NULL ? lot->incoming->bytes + lot->offset
@@ -81,7 +81,8 @@ static void done_open(dp_crypto_pool_job *job)
     }
 }
 
-/* Have a lot opened; a lot that is small and alone is opened at once. */
+/* Lets the crypto pool open a record batch; a small one is opened at once if no other is under
+ * way. */
 static void start_lot(dp_bulk *bulk, dp_bulk_lot *lot, uint32_t bytes)
 {
     const bool here = bytes <= DP_BULK_INLINE_BYTES && bulk->n_lots == 0;
@@ -101,8 +102,8 @@ static void start_lot(dp_bulk *bulk, dp_bulk_lot *lot, uint32_t bytes)
 
 typedef enum found { FOUND_NOTHING, FOUND_LOT, FOUND_FAULT } found;
 
-/* Put the next records of one message into a lot. NOTHING: it needs more bytes, or the end of a
- * batch under way. */
+/* Puts the next records of one message into a record batch. NOTHING: it needs more bytes, or the
+ * end of a batch under way. */
 static found find_lot(dp_bulk *bulk)
 {
     dp_bulk_slab *slab = bulk->slab;
@@ -123,8 +124,8 @@ static found find_lot(dp_bulk *bulk)
         if (record.bytes == 0 || (n_records > 0 && (record.begins || record.closes))) {
             break;
         }
-        /* Only the last record of a message may be short, so a short one is a whole message, and is
-         * opened where it lies. */
+        /* Only the last record of a message may be short, so a short first one is a whole message,
+         * and is opened in place. */
         if (record.begins) {
             bool full = false;
             const bool whole = record.plain < DP_RECORD_PLAIN_MAX;
@@ -160,7 +161,7 @@ static found find_lot(dp_bulk *bulk)
     return FOUND_LOT;
 }
 
-/* The oldest lot has ended. False: so has the connection. */
+/* The oldest record batch has ended. False: the connection has ended too. */
 static bool tell(dp_bulk *bulk)
 {
     dp_bulk_lot *lot = &bulk->lots[bulk->first_lot];
@@ -181,10 +182,11 @@ static bool tell(dp_bulk *bulk)
         dp_conn_lose(conn, DP_LINK_RESET);
         return false;
     }
-    if (complete && incoming != NULL && incoming == bulk->current) { /* Nothing may continue it. */
+    /* No record may follow in this message. */
+    if (complete && incoming != NULL && incoming == bulk->current) {
         bulk->framer = (dp_record_batch_framer){0};
         bulk->current = NULL;
-        incoming->refs--; /* The lot still holds it. */
+        incoming->refs--; /* The record batch still holds it. */
     }
     if (complete) {
         const uint8_t *bytes = incoming != NULL ? incoming->bytes : plain_of(lot);
@@ -194,19 +196,20 @@ static bool tell(dp_bulk *bulk)
     return !conn->closing;
 }
 
-/* A slab to read into: the one at hand, or another that takes over the half record at its end. */
+/* A slab to read into: the current one, or another, to which the incomplete record at its end is
+ * moved. */
 static bool have_room(dp_bulk *bulk)
 {
     dp_bulk_slab *old = bulk->slab;
     if (old != NULL && old->n_lots == 0 && bulk->parsed == old->filled) {
-        old->filled = 0; /* All of it is done with: again from the start. */
+        old->filled = 0; /* All of its bytes have been used: starts again. */
         bulk->parsed = 0;
     }
     if (old != NULL && old->filled < DP_RECORD_BATCH_BYTES_MAX) {
         return true;
     }
     if (old != NULL && old->filled - bulk->parsed >= DP_SEALED_RECORD_MAX) {
-        return false; /* Whole records wait for the end of lots. */
+        return false; /* Whole records wait for the end of record batches. */
     }
     for (uint32_t i = 0; i < DP_BULK_SLABS; i++) {
         dp_bulk_slab *slab = &bulk->slabs[i];
@@ -245,7 +248,7 @@ static void set_reading(dp_bulk *bulk, bool wanted)
     }
 }
 
-/* Frame, tell and make room until nothing moves. */
+/* Frames records, delivers messages and frees memory until there is no progress. */
 static void turn(dp_bulk *bulk)
 {
     dp_conn *conn = bulk->conn;
@@ -254,7 +257,7 @@ static void turn(dp_bulk *bulk)
     }
     bulk->turning = true;
     bool moved = false;
-    do { /* Each turn uses up bytes that have come, or a lot. */
+    do { /* Each iteration uses received bytes, or ends a record batch. */
         const found what = find_lot(bulk);
         if (what == FOUND_FAULT) {
             dp_conn_lose(conn, DP_LINK_RESET);

@@ -10,7 +10,7 @@ dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buff
     uint8_t *room = NULL;
     dp_buf_init(buffer, DP_MESSAGE_BULK_MAX);
     for (uint32_t i = transport->n_spares; i > 0 && buffer->data == NULL; i--) {
-        /* Not one that is much too large: it is somebody else's next. */
+        /* Does not keep a buffer that is much too large. */
         if (transport->spares[i - 1].capacity >= size &&
             transport->spares[i - 1].capacity / 4 <= size) {
             *buffer = transport->spares[i - 1];
@@ -96,7 +96,8 @@ static void done_seal(dp_crypto_pool_job *job)
         return;
     }
     dp_bulk_pump(bulk);
-    if (bulk->n_pieces == 0) { /* All of it was written at once, and no write will tell. */
+    /* All of it was written at once, so no callback of a write follows. */
+    if (bulk->n_pieces == 0) {
         tell_if_low(bulk);
     }
 }
@@ -111,7 +112,7 @@ static bool make_room(dp_bulk_piece *piece)
     return piece->room != NULL;
 }
 
-/* The first message that still has records for a piece; those in front of it are being sealed. */
+/* The first message with records for another piece; those before it are being sealed. */
 static dp_bulk_message *next_message(const dp_bulk *bulk)
 {
     for (dp_list *at = bulk->messages.next; at != &bulk->messages; at = at->next) {
@@ -133,18 +134,20 @@ static bool anything_is_sealing(const dp_bulk *bulk)
     return false;
 }
 
-/* There is one, or the caller has looked. */
+/* The caller has checked that there is one. */
 static dp_bulk_piece *free_piece(dp_bulk *bulk)
 {
     return &bulk->pieces[(bulk->first_piece + bulk->n_pieces) % DP_BULK_PIECES];
 }
 
-/* Into the ring, and to the crypto pool if there is one for it. False: no numbers for it. */
+/* Puts it into the ring, and gives it to the crypto pool if there is one. False: the record numbers
+ * are exhausted. */
 static bool seal_piece(dp_bulk_piece *piece, uint32_t n_records)
 {
     dp_bulk *bulk = piece->bulk;
     if (dp_channel_take_sends(&bulk->conn->channel, n_records, &piece->lot) != DP_OK) {
-        bulk->conn->doom = DP_LINK_RESET; /* Not now: the caller may be walking over links. */
+        /* Closes it later, since the caller may be iterating over links. */
+        bulk->conn->doom = DP_LINK_RESET;
         return false;
     }
     const bool here = piece->bytes <= DP_BULK_INLINE_BYTES && !anything_is_sealing(bulk);
@@ -162,7 +165,7 @@ static bool seal_piece(dp_bulk_piece *piece, uint32_t n_records)
     return true;
 }
 
-/* False: there is nothing to seal, or no piece for it. */
+/* False: there is nothing to seal, or no free piece. */
 static bool start_piece(dp_bulk *bulk)
 {
     dp_bulk_message *message = bulk->n_pieces < DP_BULK_PIECES ? next_message(bulk) : NULL;
@@ -191,7 +194,7 @@ static void end_piece(dp_bulk *bulk)
 {
     bulk->waiting -= bulk->pieces[bulk->first_piece].bytes;
     bulk->n_pieces--;
-    /* When none is left again the first one, whose room is in the cache. */
+    /* When the ring is empty, starts again with the first piece, whose memory is in the cache. */
     bulk->first_piece = bulk->n_pieces == 0 ? 0 : (bulk->first_piece + 1) % DP_BULK_PIECES;
 }
 
@@ -217,8 +220,8 @@ static void on_piece_written(uv_write_t *request, int status)
     tell_if_low(bulk);
 }
 
-/* Bytes of the next of a piece that the socket takes now, if nothing is queued before it. Then the
- * piece is free again while its room is in the cache. */
+/* Writes as many of the next bytes of a piece as the socket takes now, if nothing is queued before
+ * them. So the piece is free again while its memory is in the cache. */
 static size_t write_at_once(dp_bulk *bulk, const dp_bulk_piece *piece, size_t size)
 {
     const uv_buf_t buf = uv_buf_init((char *)piece->room + piece->handed, (unsigned)size);
@@ -226,13 +229,13 @@ static size_t write_at_once(dp_bulk *bulk, const dp_bulk_piece *piece, size_t si
         return 0;
     }
     const int written = uv_try_write((uv_stream_t *)&bulk->conn->tcp, &buf, 1);
-    const size_t taken = written > 0 ? (size_t)written : 0; /* uv_write will meet the error too. */
+    /* uv_write will report the error too. */
+    const size_t taken = written > 0 ? (size_t)written : 0;
     bulk->at_once += taken;
     return taken;
 }
 
-/* The last piece that libuv has is not handed over whole: nothing may come behind that part of
- * it. */
+/* The last piece at libuv is incomplete: no other bytes may follow this part of it. */
 static bool is_between(const dp_bulk *bulk)
 {
     const uint32_t last =
@@ -248,7 +251,7 @@ static size_t next_bytes(dp_conn *conn, const dp_bulk_piece *piece)
     return left < may ? left : (size_t)may;
 }
 
-/* Writes sealed pieces, in order. Bytes that the handshake still has to send go first. */
+/* Writes sealed pieces in order, after unsent bytes of the handshake. */
 static void write_pieces(dp_bulk *bulk)
 {
     dp_conn *conn = bulk->conn;
@@ -289,7 +292,7 @@ void dp_bulk_pump(dp_bulk *bulk)
         return;
     }
     bool moved = true;
-    while (moved && conn->doom == 0) { /* Each turn takes a piece, or has one written at once. */
+    while (moved && conn->doom == 0) { /* Each iteration takes a piece, or writes one at once. */
         const uint32_t before = bulk->n_pieces;
         moved = start_piece(bulk);
         write_pieces(bulk);
@@ -364,7 +367,7 @@ void dp_bulk_trim(dp_bulk *bulk)
     for (uint32_t i = 0; i < DP_BULK_SLABS && bulk->n_lots == 0; i++) {
         dp_bulk_slab *slab = &bulk->slabs[i];
         if (slab == bulk->slab && bulk->parsed < slab->filled) {
-            continue; /* Half a record. */
+            continue; /* An incomplete record. */
         }
         dp_free(slab->bytes);
         *slab = (dp_bulk_slab){0};

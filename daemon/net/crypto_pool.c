@@ -46,7 +46,7 @@ static void *crypto_pool_main(void *argument)
         pthread_mutex_lock(&crypto_pool->lock);
         const bool first = dp_list_empty(&crypto_pool->finished);
         dp_list_push_back(&crypto_pool->finished, &job->link);
-        if (first) { /* Else somebody has called already, and the loop has not looked yet. */
+        if (first) { /* Otherwise the loop has already been woken, and has not run yet. */
             uv_async_send(&crypto_pool->wake);
         }
     }

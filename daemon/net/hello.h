@@ -19,15 +19,15 @@
 #ifndef DP_HELLO_VERSION
 #define DP_HELLO_VERSION 3
 #endif
-/* The number of the rules that members must understand alike and that no version in a manifest,
- * record or message tells: which updates may be published, and how a round uses them. It grows with
- * every change that an earlier program refuses. 2: twice the elements after a lost publication. 3:
- * the length of a step follows from the kind of the update; fences, exchanges and claims are
- * bounded by signed words. 4: records may revoke invites; from then on a node that is not a member
- * admits nobody by its invites (gossip/ledger/inviting.h). 5: records may rotate the join secret
+/* The version of the rules that all members must share and that no version in a manifest, record or
+ * message covers: which updates may be published, and how a round uses them. It grows with every
+ * change that an earlier program refuses. 2: twice the elements after a lost publication. 3: the
+ * length of a step follows from the kind of the update; fences, exchanges and claims are bounded by
+ * signed statements. 4: records may revoke invites; from then on a node that is not a member admits
+ * nobody by its invites (gossip/ledger/inviting.h). 5: records may rotate the join secret
  * (gossip/identity/rotation.h). */
 #ifndef DP_RULES
-#define DP_RULES 5
+#define DP_RULES 6
 #endif
 
 typedef struct dp_hello {
@@ -38,8 +38,8 @@ typedef struct dp_hello {
 
 /* Returns the size. name: at most DP_NAME_MAX characters. renewal: until_ms 0: none. */
 size_t dp_hello_write(const char *name, const dp_renewal *renewal, uint8_t *out, size_t capacity);
-/* Total. Names come from strangers: only printable ASCII without quotes goes through, the rest
- * becomes "_". False, and hello as it was, when there is none to read. */
+/* Total. Names come from strangers: only printable ASCII without quotes is kept, the rest becomes
+ * "_". False, with hello unchanged, if there is none to read. */
 bool dp_hello_read(dp_view bytes, dp_hello *hello);
 
 #endif

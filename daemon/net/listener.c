@@ -19,7 +19,7 @@ struct dp_listener {
     unsigned n_handles;
     bool closing;
     int fd;
-    int spare; /* given up for a moment to turn somebody away; -1: not to be had */
+    int spare; /* released for a moment to refuse a connection; -1: none */
     uint64_t turned_away;
     dp_listener_accepted *accepted;
     dp_listener_make_room *make_room; /* may be NULL */
@@ -41,8 +41,8 @@ static int accept_one(const dp_listener *listener)
 
 typedef enum turn { TURN_MORE, TURN_DONE, TURN_PAUSE } turn;
 
-/* Another thread may be quicker with the descriptor: then nobody is turned away, and there may be
- * no spare one either. */
+/* Another thread may take the descriptor first: then no connection is refused, and there may be no
+ * spare one either. */
 static turn turn_away(dp_listener *listener)
 {
     int fd = -EMFILE;
@@ -73,7 +73,7 @@ static turn take_one(dp_listener *listener)
     }
     return fd == -EAGAIN                         ? TURN_DONE
            : fd == -EINTR || fd == -ECONNABORTED ? TURN_MORE
-                                                 : TURN_PAUSE; /* Memory, say. */
+                                                 : TURN_PAUSE; /* For example no memory. */
 }
 
 static void watch(dp_listener *listener);
@@ -103,7 +103,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 static void watch(dp_listener *listener)
 {
     DP_IGNORE(uv_poll_start(&listener->poll, UV_READABLE, on_poll) !=
-              0); /* Only fails for a closed handle. */
+              0); /* Fails only for a closed handle. */
 }
 
 static int listening_socket(const struct sockaddr *address, socklen_t size)
@@ -118,7 +118,7 @@ static int listening_socket(const struct sockaddr *address, socklen_t size)
     if (address->sa_family != AF_UNIX) {
         good = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0;
     }
-    if (address->sa_family == AF_INET6) { /* [::] is for both families. */
+    if (address->sa_family == AF_INET6) { /* [::] accepts both families. */
         good = good && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
     }
     if (!good || bind(fd, address, size) != 0 || listen(fd, BACKLOG) != 0) {

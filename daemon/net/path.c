@@ -14,10 +14,9 @@ static uint64_t queue_us(const dp_path_sample *sample)
     return sample->srtt_us > free_us ? sample->srtt_us - free_us : 0;
 }
 
-/* Puts one rate in, and returns the best of the last DP_PATH_RATES. Data that was held up somewhere
- * arrives all at once and looks too fast. So where enough rates are known, a rate counts for at
- * most a quarter more than the best of those before it, or for the pace at which we sent, if that
- * is more. */
+/* Adds one rate, and returns the best of the last DP_PATH_RATES. Data that was delayed somewhere
+ * arrives all at once, so its rate is too high. So once enough rates are known, a rate counts for
+ * at most a quarter more than the best one before it, or for our pace if that is higher. */
 static uint64_t best_with(uint64_t rates[DP_PATH_RATES], uint32_t *next, uint64_t rate,
                           uint64_t pace)
 {
@@ -39,7 +38,7 @@ static uint64_t no_less_than_least(uint64_t pace)
     return pace > 0 && pace < DP_PATH_PACE_MIN ? DP_PATH_PACE_MIN : pace;
 }
 
-/* Below the rate, so that a queue drains; once in a while above it. */
+/* Below the rate, so that a queue drains; sometimes above it. */
 static uint64_t less_or_more(uint64_t rate, uint64_t queued_us, uint32_t *stands)
 {
     if (*stands < DP_PATH_STANDS) {
@@ -94,12 +93,13 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
     const uint64_t busy_us = sample->busy_us - last.busy_us;
     const uint32_t in = sample->segments_in - last.segments_in;
     const bool sends = sent >= DP_PATH_BYTES_MIN;
-    /* All that came behind one gap is out of order: a sample with gaps has one at least. */
+    /* All segments after one gap are out of order: a sample with such segments has at least one
+     * gap. */
     const bool misses = sample->out_of_order_in != last.out_of_order_in;
     path->queue = queue_us(sample) > 0;
     path->clear = path->queue ? 0 : path->clear + 1;
-    /* Short of data for a quarter of the time: then the goodput measures the data that there was,
-     * not the path. */
+    /* Without data for a quarter of the time: then the goodput measures the available data, not the
+     * path. */
     if (sends && acked > 0 && busy_us >= took_us / 4 * 3) {
         path->goodput = acked * 1000000U / took_us;
         choose_pace(path);

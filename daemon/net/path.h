@@ -40,8 +40,8 @@
 
 enum {
     DP_PATH_CONNECTIONS_MAX = 8,
-    /* A lot of 256 KiB is on a wire of 1 Gbit/s for 2.1 ms: on a path shorter than that sending
-     * cannot be smoother than one batch, and no queue that pacing could help with is measurable. */
+    /* A record batch of 256 KiB takes 2.1 ms on a line of 1 Gbit/s: on a shorter path sending
+     * cannot be smoother than one batch, and no queue that pacing could avoid is measurable. */
     DP_PATH_LONG_RTT_US = 2100,
     DP_PATH_QUEUE_US = 5000,
     DP_PATH_DRAIN_US = 100000,
@@ -54,24 +54,24 @@ enum {
     DP_PATH_LOSSES_MIN = 2 * DP_PATH_SEGMENT,
     DP_PATH_LOSS_BYTES = 1 << 20,
     DP_PATH_CLEAR_SAMPLES = 4,
-    /* Fewer bytes than this in a sample say nothing of the path: less than two windows of ten
+    /* A sample with fewer bytes than this does not describe the path: less than two windows of ten
      * segments. */
     DP_PATH_BYTES_MIN = 32 * 1024,
     DP_PATH_PACE_MIN = 128 * 1024 /* bytes per second: a wrong measurement must not starve a link */
 };
 
-/* Counters of one connection since it stands, as in struct tcp_info of Linux. */
+/* Counters of one connection since its start, as in struct tcp_info of Linux. */
 typedef struct dp_path_sample {
     uint64_t now_us;
     uint32_t srtt_us;
-    uint32_t min_rtt_us; /* 0: not known */
+    uint32_t min_rtt_us; /* 0: unknown */
     uint64_t acked;      /* bytes */
-    uint64_t sent;       /* bytes, those again included */
+    uint64_t sent;       /* bytes, including retransmissions */
     uint64_t again;      /* bytes */
     uint64_t busy_us;    /* time with something to send */
     uint64_t delivered;  /* bytes per second over the last round trip; 0: had too little to send */
     uint32_t segments_in;
-    uint32_t out_of_order_in; /* segments that came behind a gap */
+    uint32_t out_of_order_in; /* segments that arrived after a gap */
 } dp_path_sample;
 
 /* Zeroed at the start. */
@@ -80,14 +80,14 @@ typedef struct dp_path {
     uint64_t rates[DP_PATH_RATES]; /* bytes per second; 0: none */
     uint32_t next_rate;
     uint64_t paced;   /* pace during the last sample */
-    uint64_t pace;    /* bytes per second; 0: as fast as TCP will */
+    uint64_t pace;    /* bytes per second; 0: as fast as TCP allows */
     uint64_t moved;   /* bytes of the last sample, either way */
-    uint64_t lost;    /* of them, as far as it shows */
+    uint64_t lost;    /* of them, as far as visible */
     uint32_t clear;   /* samples since the last queue */
     uint32_t queues;  /* samples with a queue, up to DP_PATH_KNOWN */
     uint32_t stands;  /* samples in a row with a queue */
     uint64_t goodput; /* bytes per second in the last sample; 0: had too little to send */
-    uint64_t rate;    /* the same, or at the first queue the delivered rate */
+    uint64_t rate;    /* the same, or at the first queue the delivery rate */
     bool queue;
 } dp_path;
 
@@ -102,11 +102,12 @@ typedef struct dp_path_loss {
 
 /* The traffic that leaves through this machine's line. Zeroed at the start. */
 typedef struct dp_path_line {
-    uint64_t totals[DP_PATH_RATES]; /* of samples in which it was full */
+    uint64_t totals[DP_PATH_RATES]; /* total rates of samples in which the line was full */
     uint32_t next_total;
-    uint64_t sums[DP_PATH_RATES]; /* of goodputs in samples in which somebody had enough to send */
+    /* goodputs of samples in which some connection had enough to send */
+    uint64_t sums[DP_PATH_RATES];
     uint32_t next_sum;
-    uint32_t stands; /* samples in a row in which it was full */
+    uint32_t stands; /* consecutive samples in which it was full */
 } dp_path_line;
 
 /* One more sample, several rtt after the last one. */
@@ -119,33 +120,33 @@ void dp_path_count(dp_path_loss *loss, dp_path *const *paths, uint32_t n_paths);
 typedef struct dp_path_room {
     uint64_t waiting; /* bytes that were sent and not acknowledged, or not sent */
     uint64_t window;  /* bytes that may be under way */
-    bool hole;        /* something is being sent again */
-    bool stalled;     /* because nothing was heard for long */
+    bool hole;        /* a retransmission is under way */
+    bool stalled;     /* because of a timeout */
 } dp_path_room;
 
-/* Round trips until size more bytes are through, in 1/16. */
+/* Round trips until size more bytes have arrived, in 1/16. */
 uint64_t dp_path_turns(const dp_path_room *room, uint64_t size);
 
 /* All connections of this machine that may share its line, after a step of each. */
 void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths);
 
-/* Bytes per second: the best of the last samples in which enough was there to send. 0: there was
- * none, as on a LAN. */
+/* Bytes per second: the best of the last samples with enough data to send. 0: there was none, as on
+ * a LAN. */
 uint64_t dp_path_uplink(const dp_path_line *line);
 
-/* path_probe.c. False: not a TCP socket, or the kernel tells too little. */
+/* path_probe.c. False: not a TCP socket, or the kernel reports too little. */
 bool dp_path_read(int fd, dp_path_sample *sample);
 bool dp_path_look(int fd, dp_path_room *room);
-/* Sets the options that every connection gets at its start. Best effort: an older kernel does
- * without. */
+/* Sets the options that every connection gets at its start. Best effort: an older kernel lacks
+ * some. */
 void dp_path_set_options(int fd, bool bulk);
 /* 0: no limit. */
 void dp_path_set_pace(int fd, uint64_t bytes_per_second);
-/* Bytes that may be on their way here unread, as TCP tells the sender; a window that it was told
- * already stands. */
+/* The largest receive window, in bytes, that TCP offers the sender; a window that was already
+ * offered remains. */
 void dp_path_set_window(int fd, int bytes);
-/* bbr paces loopback to a third of its speed, so a short path gets cubic, or reno, where the system
- * says bbr. */
+/* bbr paces loopback to a third of its speed, so if bbr is the system's default, a short path gets
+ * cubic, or reno. */
 void dp_path_set_short(int fd);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads the state of a connection from the kernel and sets its options. It has Linux's struct
- * tcp_info in full; that of netinet/tcp.h is shorter. */
+/* Reads the state of a connection from the kernel and sets its options. It declares all fields of
+ * Linux's struct tcp_info; the one of netinet/tcp.h is shorter. */
 #include "daemon/net/path.h"
 
 #include <linux/tcp.h>
@@ -12,8 +12,8 @@
 enum {
     USER_TIMEOUT_MS =
         15000, /* TCP gives up on unacknowledged data; our own probes are much faster */
-    /* Unsent bytes that the kernel takes: a lot, or a few small messages, so that the order of the
-     * messages queued above can still change. */
+    /* Unsent bytes that the kernel takes: a record batch, or a few small messages, so that the
+     * order of the messages queued above can still change. */
     UNSENT_BULK = 256 * 1024,
     UNSENT_CONTROL = 64 * 1024
 };
@@ -65,7 +65,7 @@ bool dp_path_look(int fd, dp_path_room *room)
     return true;
 }
 
-/* All of it is best effort, which is why nothing is returned. */
+/* Best effort, so it returns nothing. */
 static void set(int fd, int level, int name, const void *value, socklen_t size)
 {
     if (setsockopt(fd, level, name, value, size) != 0) {

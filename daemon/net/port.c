@@ -30,7 +30,7 @@ static bool same_region(const dp_port_from *a, const dp_port_from *b)
     return a->family == b->family && memcmp(a->ip, b->ip, bytes) == 0;
 }
 
-/* A household changes its IPv6 addresses within its network. */
+/* A household changes its IPv6 addresses within its network, so only the network counts. */
 static bool same_home(const dp_port_from *a, const dp_port_from *b)
 {
     return a->family == 4 ? same_address(a, b) : same_network(a, b);
@@ -40,7 +40,7 @@ static bool same_home(const dp_port_from *a, const dp_port_from *b)
 
 typedef bool is_like(const dp_port_from *a, const dp_port_from *b);
 
-/* The oldest row that is like from, and how many there are. */
+/* The oldest row that is like from, and the number of such rows. */
 static dp_port_row *oldest_like(dp_port_pool *pool, const dp_port_from *from, is_like *like,
                                 uint32_t *count)
 {
@@ -56,7 +56,7 @@ static dp_port_row *oldest_like(dp_port_pool *pool, const dp_port_from *from, is
     return oldest;
 }
 
-/* Does a rather go than b? */
+/* Is a given up before b? */
 static bool goes_before(const dp_port_row *a, const dp_port_row *b)
 {
     if (a->region != b->region) {
@@ -75,7 +75,7 @@ static dp_port_row *oldest_of_the_largest(dp_port_pool *pool)
     return found;
 }
 
-/* The row that gives its place to a new connection; NULL: there is a free one. */
+/* The row whose place a new connection takes; NULL: a place is free. */
 static dp_port_row *gives_way(dp_port_pool *pool, const dp_port_from *from)
 {
     uint32_t count = 0;
@@ -90,8 +90,7 @@ static dp_port_row *gives_way(dp_port_pool *pool, const dp_port_from *from)
     return pool->n >= pool->max ? oldest_of_the_largest(pool) : NULL;
 }
 
-/* One more, or one less, like row, which is one of them or becomes one: in its own books, and in
- * those of the others. */
+/* Counts row in or out: updates the numbers of similar rows in row and in all others. */
 static void count(dp_port_pool *pool, dp_port_row *row, uint32_t change)
 {
     for (uint32_t i = 0; i < pool->n; i++) {
@@ -116,7 +115,7 @@ void dp_port_leave(dp_place *place)
     dp_assert(place->row < pool->n && row->place == place);
     count(pool, row, UINT32_MAX); /* one less */
     *row = pool->rows[--pool->n];
-    row->place->row = place->row; /* which may be the same one */
+    row->place->row = place->row; /* this may be the same row */
     *place = (dp_place){.pool = NULL};
 }
 

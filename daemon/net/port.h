@@ -2,19 +2,21 @@
  * which address may have one, and which connection gives way when there are too many. Pure memory:
  * knows addresses, no sockets.
  *
- *   strangers   nothing but an address is known of them
- *   homes       as well, but a member proved itself from their address before: places in reserve,
- *               of which an address has its share; where none is left, it is a stranger's
- *   holders     their first message proves that they hold the run's secret: places in reserve
+ *   strangers   only their address is known
+ *   homes       the same, but a member has proved itself from their address before: reserved
+ *               places, of which an address has its share; if none is left, the connection takes a
+ *               stranger's place
+ *   holders     their first message proves that they hold the run's secret: reserved places
  *
- * A newcomer is never refused: a connection of the run needs its place as a stranger for no longer
- * than its first message takes to come, and an attacker holds many places for long. So the oldest
+ * A newcomer is never refused: a connection of the run needs its place as a stranger only until its
+ * first message arrives, and an attacker holds many places for a long time. So the oldest
  * connection gives way: of the newcomer's address, if that has as many as it may have; else of its
- * network; else, where all places are taken, of the largest network of the region that has the
- * most. An attacker with fewer regions than there are places therefore never drives out the only
- * connection of another one, and one with fewer networks none of another network. A network is a
- * /24 of IPv4 and a /64 of IPv6; a region, which one customer of a provider can have all networks
- * of, a /16 and a /32, as in Bitcoin Core. Loopback addresses are addresses like others. */
+ * network; else, if all places are taken, of the largest network of the region that has the most.
+ * An attacker with fewer regions than there are places therefore never displaces the only
+ * connection of another region, and one with fewer networks none of another network. A network is a
+ * /24 of IPv4 and a /64 of IPv6; a region is a /16 and a /32, as in Bitcoin Core, since one
+ * customer of a provider can have all networks of a region. Loopback addresses are addresses like
+ * others. */
 #ifndef DP_DAEMON_NET_PORT_H
 #define DP_DAEMON_NET_PORT_H
 
@@ -22,22 +24,23 @@
 
 enum {
     DP_PORT_STRANGERS_MAX = 256,
-    DP_PORT_PER_ADDRESS = 64, /* strangers: a site behind one address may begin all at once */
+    /* strangers: all nodes of a site behind one address may connect at once */
+    DP_PORT_PER_ADDRESS = 64,
     DP_PORT_PER_NETWORK = 128,
     DP_PORT_HOMES_MAX = 64,
     DP_PORT_PER_HOME = 16,
     DP_PORT_HOLDERS_MAX = 128,
     DP_PORT_ROWS_MAX = 256, /* of the largest of these */
-    /* First messages that are answered, each with half a millisecond of Diffie-Hellman and
-     * signatures: in a second, and at once. Of a network, and of all; where a member is at home,
-     * any number. */
+    /* Answered first messages, each of which costs half a millisecond of Diffie-Hellman and
+     * signatures: per second, and in a burst. For one network, and for all; from addresses of
+     * members, any number. */
     DP_PORT_ANSWERS = 16,
     DP_PORT_ANSWERS_BURST = 128,
     DP_PORT_ANSWERS_ALL = 64,
     DP_PORT_ANSWERS_ALL_BURST = 512,
-    DP_PORT_NETWORKS_MAX = 64, /* that are counted; the one that asked longest ago gives way */
+    DP_PORT_NETWORKS_MAX = 64, /* counted networks; the one that asked longest ago is replaced */
     DP_PORT_REMEMBERED_MAX =
-        256 /* addresses of members, IPv6 by its network; the oldest gives way */
+        256 /* addresses of members, IPv6 by its network; the oldest is replaced */
 };
 
 typedef struct dp_port_from {
@@ -47,7 +50,7 @@ typedef struct dp_port_from {
 
 struct dp_port_pool;
 
-/* Of one connection, which owns it; zero: it holds none. */
+/* The place of one connection, which owns it; zero: it holds none. */
 typedef struct dp_place {
     struct dp_port_pool *pool;
     uint32_t row;
@@ -90,20 +93,20 @@ typedef struct dp_port {
 } dp_port;
 
 void dp_port_init(dp_port *port);
-/* A connection has come from addr, and gets a place. The one that gives way for it, which has lost
- * its own, or NULL. */
+/* Gives a place to a connection from addr. Returns the one that has lost its place for it, or
+ * NULL. */
 DP_MUST dp_place *dp_port_enter(dp_port *port, dp_place *place, const dp_addr *addr);
-/* It has proved that it holds the run's secret. As above. */
+/* It has proved that it holds the run's secret. Returns as above. */
 DP_MUST dp_place *dp_port_prove(dp_port *port, dp_place *place);
 /* May a first message from there be answered now? Takes one of its answers if so. A holder of a
  * token, present or past, can send any number of first messages. */
 bool dp_port_may_answer(dp_port *port, const dp_addr *addr, uint64_t now_ms);
-/* It is closed, or needs no place any more. Harmless without a place. */
+/* It is closed, or no longer needs a place. Harmless without a place. */
 void dp_port_leave(dp_place *place);
 /* A member has proved itself from this address. */
 void dp_port_remember(dp_port *port, const dp_addr *addr);
-/* The stranger that has to go first where places are wanted for something else; it keeps its own.
- * NULL: there is none. */
+/* The stranger that must be closed first to free a descriptor; it keeps its place until then. NULL:
+ * there is none. */
 dp_place *dp_port_first_to_go(dp_port *port);
 
 #endif

@@ -23,11 +23,11 @@ dp_link *dp_link_find(const dp_transport *transport, const dp_peer *peer)
     return NULL;
 }
 
-/* Best effort: the authenticated close tells the other side that this end is alive and means it. */
+/* Best effort: the authenticated close tells the other side that this end closes intentionally. */
 void dp_link_say_goodbye(dp_conn *conn)
 {
     if (conn->channel_open && dp_channel_finish(&conn->channel, &conn->out) == DP_OK) {
-        dp_conn_say_last(conn); /* A courtesy; a peer that misses it sees a reset. */
+        dp_conn_say_last(conn); /* A peer that does not get it sees a reset. */
     }
 }
 
@@ -76,13 +76,15 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe)
         link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
     }
     if (dp_link_dialing(transport, &link->peer, DP_LANE_BULK,
-                        stripe)) { /* A long path: a second one would only replace the first. */
+                        /* On a long path the answer may take long: a second dial would only replace
+                         * the first connection. */
+                        stripe)) {
         return;
     }
     plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
     plan.ahead_ms = link->lanes[DP_LANE_CONTROL]->dial.ahead_ms;
     plan.older = link->lanes[DP_LANE_CONTROL]->dial.older;
-    DP_IGNORE(!dp_conn_dial(transport, &plan)); /* The tick tries again. */
+    DP_IGNORE(!dp_conn_dial(transport, &plan)); /* The next tick tries again. */
 }
 
 void dp_link_dial_again(dp_transport *transport, dp_link *link)
@@ -99,10 +101,10 @@ void dp_link_dial_again(dp_transport *transport, dp_link *link)
     }
 }
 
-/* Of two connections of one lane between the same lives of the same two nodes both ends keep the
- * one that the smaller id has dialed; of two dialed by one node, the newer. That is for dials that
- * crossed: a peer that dials although a connection has stood for long has lost it, and only this
- * end has not heard of that. */
+/* If two connections of one lane exist between the same lives of two nodes, both ends keep the one
+ * that the smaller id has dialed; of two dialed by one node, the newer. This applies to dials that
+ * crossed: a peer that dials although a connection has existed for long has lost it, and this end
+ * has not noticed yet. */
 static bool keeps_new(const dp_transport *transport, const dp_conn *old, const dp_conn *new)
 {
     const dp_peer self = dp_identity_peer(transport->config.identity);
@@ -147,17 +149,18 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
         dp_conn *old = link->lanes[DP_LANE_CONTROL];
         if (!keeps_new(transport, old, conn)) {
             dp_link_say_goodbye(
-                conn); /* The peer may hold it for the link until it hears of the other one. */
+                conn); /* The peer may use it as the link until it learns of the other one. */
             dp_conn_close(conn);
             return;
         }
-        if (link->boot_id == conn->channel.peer_boot_id) { /* The same life: swap without a word. */
+        /* The same life: replaces the connection without a hook. */
+        if (link->boot_id == conn->channel.peer_boot_id) {
             old->link = NULL;
             link->lanes[DP_LANE_CONTROL] = conn;
             conn->link = link;
             if (conn->outgoing && old->outgoing) {
-                /* Here this one stands first. A goodbye on the old one could be read before the
-                 * other end has this one. */
+                /* Here the new connection exists first. The other end could read a goodbye on the
+                 * old one before it has the new one. */
                 old->replaced = true;
                 old->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
                 return;
@@ -169,7 +172,7 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
         drop_link(transport, link);
         hooks->link_down(hooks->context, &peer, DP_LINK_RESET);
         if (conn->closing ||
-            dp_link_find(transport, &peer) != NULL) { /* The hook may have ended it all. */
+            dp_link_find(transport, &peer) != NULL) { /* The hook may have closed the transport. */
             return;
         }
     }
@@ -228,15 +231,15 @@ void dp_link_drained(dp_conn *conn)
     }
 }
 
-/* By the other side, long before its limit of time could have run out. */
+/* True if the other side cut it, long before a time limit could have expired. */
 static bool was_cut(const dp_conn *conn)
 {
     return conn->outgoing && conn->connected && conn->deadline_ms != 0 &&
            uv_now(conn->transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS / 2 < conn->deadline_ms;
 }
 
-/* The other end answered nothing: it may not have the newest pre-shared key yet. The same address
- * again, with the older. False: there is none, or it was tried. */
+/* If the other end has not answered, it may not have the newest pre-shared key yet: dials the same
+ * address again with the older one. False: there is none, or it was tried. */
 static bool dial_older(const dp_conn *conn)
 {
     dp_transport *transport = conn->transport;
@@ -246,7 +249,7 @@ static bool dial_older(const dp_conn *conn)
         return false;
     }
     plan.older = true;
-    plan.next_addr--; /* conn is of the one before it */
+    plan.next_addr--; /* conn used the address before it */
     return dp_conn_dial(transport, &plan);
 }
 
@@ -263,7 +266,7 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         dp_conn_close(conn);
         return;
     }
-    if (link == NULL) { /* Never proved itself. */
+    if (link == NULL) { /* It has not proved its identity. */
         if (!conn->outgoing && conn->channel_open && !transport->closing) {
             DP_IGNORE(!dp_conn_met(conn, false, true)); /* It is lost anyway. */
         }
@@ -277,7 +280,7 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
             transport->stats.handshakes_failed++;
             transport->stats.dials_cut += was_cut(conn) ? 1 : 0;
         }
-        /* It may have come to us meanwhile: then this dial is of no interest any more. */
+        /* The peer may have connected meanwhile: then this dial is no longer needed. */
         const bool linked =
             ours && conn->dial.expects_peer && dp_link_find(transport, &expected) != NULL;
         conn->dial.asked_again = false; /* The next address may have another clock, */
@@ -315,7 +318,7 @@ static void on_tick(uv_timer_t *timer)
         at = at->next;
         if (conn->doom != 0 || (conn->deadline_ms != 0 && now >= conn->deadline_ms)) {
             dp_link_lost(conn, conn->doom != 0 ? conn->doom : DP_LINK_REFUSED);
-            /* The list may have changed; each loss removes one, so this ends. */
+            /* The list may have changed; each loss removes one entry, so the loop ends. */
             at = transport->conns.next;
         }
     }

@@ -12,18 +12,18 @@
 enum {
     DP_TRANSPORT_CONNECTIONS_MAX = 1024, /* of these at the port: daemon/net/port.h */
     DP_TRANSPORT_TICK_MS = 250,
-    /* Until the first byte of a connection that was accepted: a second. Counted in ticks, between
-     * which sockets are read, so that a machine that stood still for a while cuts no connection
-     * whose bytes have come. */
+    /* Limit until the first byte of an accepted connection: a second. Counted in ticks, between
+     * which sockets are read, so that a machine that was suspended for a while does not cut
+     * connections whose bytes have arrived. */
     DP_TRANSPORT_SILENT_TICKS = 1000 / DP_TRANSPORT_TICK_MS,
     DP_TRANSPORT_HANDSHAKE_MS = 5000,
     DP_TRANSPORT_RENEW_MS = 3600 * 1000, /* then a connection gets new keys: transport_renew.c */
     DP_TRANSPORT_DIAL_MS = 3000,         /* per address */
-    /* A dial of the peer that began before a connection stood is over by then. */
+    /* A dial of the peer that began before a connection existed has ended by then. */
     DP_TRANSPORT_SETTLED_MS = DP_TRANSPORT_DIAL_MS + DP_TRANSPORT_HANDSHAKE_MS,
     DP_TRANSPORT_CONTROL_QUEUE =
-        8 << 20, /* bytes waiting on a control lane; beyond: the link is cut */
-    DP_TRANSPORT_BULK_QUEUE = 16 << 20, /* bytes waiting on a bulk lane; beyond: DP_AGAIN */
+        8 << 20, /* bytes waiting on a control lane; beyond that the link is cut */
+    DP_TRANSPORT_BULK_QUEUE = 16 << 20, /* bytes waiting on a bulk lane; beyond that DP_AGAIN */
     DP_TRANSPORT_BULK_LOW =
         512 << 10 /* below this the bulk lane asks for more through hooks.drained */
 };
@@ -31,8 +31,8 @@ enum {
 
 typedef struct dp_transport dp_transport;
 
-/* The bandwidth that the owner lets this node take of its line (daemon/net/throttle.h), in bytes
- * per second, at most DP_THROTTLE_RATE_MAX; 0: all of it. */
+/* The bandwidth that the owner allows this node (daemon/net/throttle.h), in bytes per second, at
+ * most DP_THROTTLE_RATE_MAX; 0: unlimited. */
 typedef struct dp_limits {
     uint64_t upload;
     uint64_t download;
@@ -47,11 +47,10 @@ typedef struct dp_transport_hooks {
     void (*drained)(void *context, const dp_peer *peer);
     bool (*known)(void *context, const dp_peer *peer,
                   uint8_t x_public[32]); /* in the roster: see dp_channel_config.member */
-    /* Tells the time that the clock of the other end of a handshake shows. peer: proved; NULL: the
-     * first message, which is too far from this clock and may be an old one that somebody repeats.
-     * refused: the peer's certificate is not valid now, or its first message was refused because of
-     * its time. False: no link is wanted, since the other end will cut it. met itself may be NULL:
-     * of no interest. */
+    /* Reports the clock of the other end of a handshake. peer: proved; NULL: from the first
+     * message, whose time is too far from this clock and which may be a replay. refused: the peer's
+     * certificate is not valid now, or its first message was refused because of its time. False: no
+     * link is wanted, since the other end will cut it. met may be NULL. */
     bool (*met)(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                 bool refused);
     uint64_t (*wall_ms)(
@@ -76,40 +75,44 @@ typedef struct dp_transport_config {
     const dp_suite *suites[DP_SUITES];
     dp_limits limits; /* from the start */
     uint32_t
-        n_threads; /* that seal and open bulk records: dp_crypto_pool_fit; 0: the loop's does */
+        /* threads that seal and open bulk records: dp_crypto_pool_fit; 0: the loop thread does
+         * it */
+        n_threads;
     dp_transport_hooks hooks;
 } dp_transport_config;
 
 typedef struct dp_transport_stats {
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    /* bytes per second that left on long paths at best lately (path.h), or the limit if that is
-     * less, or is all that is known; 0: unknown */
+    /* the best recent rate on long paths in bytes per second (path.h), or the limit if that is
+     * lower or no rate is known; 0: unknown */
     uint64_t uplink;
     dp_limits limits;
-    uint64_t upload_held_us; /* in all, some bulk connection waited for the limit */
+    uint64_t upload_held_us; /* total time in which some bulk connection waited for the limit */
     uint64_t download_held_us;
     uint64_t handshakes;
     uint64_t handshakes_failed; /* strangers, garbage, wrong keys, timeouts */
-    uint64_t dials_cut;         /* of these, ours that the other side cut soon: not wanted there */
-    uint64_t accepts_refused;   /* no place, or gave way to others at the port */
+    /* of these, our dials that the other side cut soon, since it refuses this node */
+    uint64_t dials_cut;
+    uint64_t accepts_refused; /* no place, or displaced by others at the port */
     uint32_t links;
     uint32_t connections;
-    uint64_t held; /* bytes of memory that peers make this node hold now: see held.h */
+    uint64_t held; /* bytes of memory that peers make this node hold now (peer_memory.h) */
     uint64_t held_guests;
-    uint64_t held_most; /* that came in pieces, ever */
+    uint64_t held_most; /* messages of several records so far */
     uint64_t held_limit;
 } dp_transport_stats;
 
 DP_MUST dp_status dp_transport_open(dp_transport **transport, const dp_transport_config *config);
-/* Says goodbye on every link (authenticated close), closes all handles; memory goes when libuv has
- * closed them. */
+/* Says goodbye on every link (authenticated close), closes all handles; memory is freed when libuv
+ * has closed them. */
 void dp_transport_close(dp_transport *transport);
 
-/* Could address be listened on, by its form alone? DP_BADARG: no, and why gives the form. */
+/* Checks only the form of an address to listen on. DP_BADARG: invalid, and why gives the form. */
 DP_MUST dp_status dp_transport_check(const char *address, dp_why *why);
 
-/* Could it be listened on now? Nobody is left listening. DP_BADARG, as above; DP_BUSY: taken. */
+/* Checks whether listening there is possible now, and does not keep listening. DP_BADARG, as above;
+ * DP_BUSY: taken. */
 DP_MUST dp_status dp_transport_try(const char *address, dp_why *why);
 
 /* "ADDR:PORT". *port: the bound one. DP_BUSY: taken; DP_BADARG: not an address; why gives the
@@ -117,40 +120,40 @@ DP_MUST dp_status dp_transport_try(const char *address, dp_why *why);
 DP_MUST dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port,
                                       dp_why *why);
 
-/* Try addresses in order until one answers as this peer. Without a peer (NULL) anybody of the run
- * will do. A link that stands, or a dial to the same peer under way, makes this do nothing. */
+/* Tries addresses in order until one answers as this peer; without a peer (NULL) as any member of
+ * the run. Does nothing if a link, or a dial to the same peer, exists. */
 void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs,
                        uint32_t n_addrs);
 void dp_transport_hangup(dp_transport *transport, const dp_peer *peer);
 
-/* DP_NOTFOUND: no link (or no bulk lane yet), or its control queue is full and it will be cut.
- * DP_AGAIN: the bulk queue is full. DP_TOOBIG. Sending calls no hook. */
+/* DP_NOTFOUND: no link (or no bulk lane yet), or its control queue is full and the link will be
+ * cut. DP_AGAIN: the bulk queue is full. DP_TOOBIG. Calls no hook. */
 DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
                                     dp_view bytes);
-/* On the bulk lane without a copy: takes the bytes, which leaves message empty; after an error it
- * is as before. */
+/* Sends on the bulk lane without a copy: takes the bytes, which leaves message empty; after an
+ * error it is unchanged. */
 DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message);
-/* An empty buffer with room for size bytes, for dp_transport_give: one that was sent before, whose
- * pages are warm, if there is one. DP_NOMEM, DP_TOOBIG above DP_MESSAGE_BULK_MAX. */
+/* An empty buffer with room for size bytes, for dp_transport_give: if possible one that was sent
+ * before, whose pages are in the cache. DP_NOMEM, DP_TOOBIG above DP_MESSAGE_BULK_MAX. */
 DP_MUST dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buffer);
-/* Bytes that wait on the bulk connection of a peer that has the fewest; UINT64_MAX without one. */
+/* Bytes waiting on the bulk connection of a peer with the fewest; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
-/* A peer that is no member, as far as this node knows the chain. */
+/* True for a peer that is not a member, as far as this node knows the chain. */
 bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer);
 /* Bytes that wait on the bulk connections of all links, or of guests'. */
 uint64_t dp_transport_waiting(const dp_transport *transport, bool guests);
 /* On the control lane of every link. */
 void dp_transport_send_all(dp_transport *transport, dp_view bytes);
 
-/* Call hooks.link_up once more for every link that stands: for a listener that came late. */
+/* Calls hooks.link_up again for every existing link: for a user that starts later. */
 void dp_transport_replay(dp_transport *transport);
 
-/* Other limits from now on. Control messages never wait for them. */
+/* Sets other limits. Control messages never wait for them. */
 void dp_transport_limit(dp_transport *transport, const dp_limits *limits);
-/* Another hello, for handshakes from now on; at most DP_CHANNEL_HELLO_MAX bytes, copied. */
+/* Sets another hello for later handshakes; at most DP_CHANNEL_HELLO_MAX bytes, copied. */
 void dp_transport_say(dp_transport *transport, dp_view hello);
 
-/* Other pre-shared keys, for handshakes from now on. older NULL: there is none. */
+/* Sets other pre-shared keys for later handshakes. older NULL: there is none. */
 void dp_transport_keys(dp_transport *transport, const dp_channel_psk *psk,
                        const dp_channel_psk *older);
 

@@ -12,7 +12,7 @@ static void on_closed(uv_handle_t *handle)
 {
     dp_conn *conn = handle->data;
     if (conn->channel_open) {
-        /* Not earlier: a message of it may still be in the hands of a hook. */
+        /* Not earlier: a hook may still use a message of it. */
         dp_channel_close(&conn->channel);
     }
     dp_buf_close(&conn->in_flight);
@@ -97,12 +97,12 @@ static void on_written(uv_write_t *request, int status)
         return;
     }
     if (status !=
-        0) { /* Bytes that came before, maybe a goodbye, are read first; else the tick ends it. */
+        0) { /* Earlier bytes, maybe a goodbye, are read first; otherwise the tick ends it. */
         conn->doom = status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET;
         return;
     }
     dp_conn_flush(conn);
-    if (conn->bulk != NULL) { /* It had to wait for the last message of the handshake. */
+    if (conn->bulk != NULL) { /* It waited for the last message of the handshake. */
         dp_bulk_pump(conn->bulk);
     }
     if (!conn->closing && dp_conn_waiting(conn) < DP_TRANSPORT_BULK_LOW) {
@@ -113,7 +113,7 @@ static void on_written(uv_write_t *request, int status)
 void dp_conn_say_last(dp_conn *conn)
 {
     if (uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp) != 0) {
-        return; /* Bytes that the kernel did not take stand before it. */
+        return; /* Bytes that the kernel did not take come before it. */
     }
     const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
     DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) < 0); /* Best effort. */
@@ -133,7 +133,8 @@ void dp_conn_flush(dp_conn *conn)
     dp_conn_sent(conn, conn->in_flight.size);
     if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_written) != 0) {
         conn->writing = false;
-        conn->doom = DP_LINK_RESET; /* Not now: the caller may be walking over links. */
+        /* Closes it later, since the caller may be iterating over links. */
+        conn->doom = DP_LINK_RESET;
     }
 }
 
@@ -158,7 +159,7 @@ bool dp_conn_met(dp_conn *conn, bool proved, bool refused)
                       conn->channel.peer_unix_ms, refused);
 }
 
-/* The bulk lane is there before anybody hears of it, and writes after the last message of the
+/* The bulk lane is open before any hook is called, and writes after the last message of the
  * handshake. */
 static void prove(dp_conn *conn, const dp_channel_event *event)
 {
@@ -182,7 +183,7 @@ static void prove(dp_conn *conn, const dp_channel_event *event)
     dp_link_proved(conn, event);
 }
 
-/* One event of the channel. False: stop reading, the connection is gone. */
+/* Handles one event of the channel. False: stop reading, the connection is closed. */
 static bool carry(dp_conn *conn, const dp_channel_event *event)
 {
     switch (event->type) {
@@ -214,8 +215,8 @@ static uint64_t wall_ms(const dp_transport *transport)
     return hooks->wall_ms != NULL ? hooks->wall_ms(hooks->context) : unix_ms();
 }
 
-/* The first message was not of the responder's time. It has told its own: the same address again,
- * with that. False: not so, or it was asked again already. */
+/* If the responder refused the time of the first message and reported its own, dials the same
+ * address again with that time. False: not so, or already done. */
 static bool dial_again(dp_conn *conn)
 {
     const uint64_t told_ms = conn->channel.peer_unix_ms;
@@ -225,7 +226,7 @@ static bool dial_again(dp_conn *conn)
     }
     plan.asked_again = true;
     plan.ahead_ms = (int64_t)(told_ms - wall_ms(conn->transport));
-    plan.next_addr--; /* conn is of the one before it */
+    plan.next_addr--; /* conn used the address before it */
     return dp_conn_dial(conn->transport, &plan);
 }
 
@@ -238,7 +239,7 @@ static void end_broken(dp_conn *conn, dp_status status)
     if (status == DP_TIMEOUT) { /* A responder has put its time there. */
         dp_conn_say_last(conn);
     }
-    if (status == DP_AGAIN || status == DP_EXPIRED) { /* All else about the peer holds. */
+    if (status == DP_AGAIN || status == DP_EXPIRED) { /* Everything else about the peer is valid. */
         DP_IGNORE(!dp_conn_met(conn, true, true));    /* It is lost anyway. */
     }
     dp_conn_lose(conn, DP_LINK_RESET);
@@ -452,7 +453,7 @@ void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *
     }
 }
 
-/* From the address listened on, where that can reach the target. If it cannot be had, the system
+/* Dials from the address listened on, if that can reach the target. If this fails, the system
  * chooses. */
 static void bind_source(const dp_transport *transport, uv_tcp_t *tcp,
                         const struct sockaddr_storage *target)

@@ -4,9 +4,8 @@
 #include "daemon/net/transport_bulk.h"
 
 enum {
-    /* The bytes that a peer may have sent before it notices that nobody reads: a quarter of a
-     * second of the limit, and always at least as many as a path of 1 Mbit/s and half a second
-     * needs. */
+    /* The bytes that a peer may send before it notices that they are not read: a quarter of a
+     * second of the limit, and at least as many as a path of 1 Mbit/s and half a second needs. */
     WINDOW_SHARE = 4,
     WINDOW_MIN = 64 * 1024,
     WINDOW_FREE = 1 << 30
@@ -19,7 +18,7 @@ static uint64_t now_us(void)
 
 static void on_meter(uv_timer_t *timer);
 
-/* Again when somebody can be called. */
+/* Runs again when a connection can be called. */
 static void arm(dp_transport *transport)
 {
     const uint64_t now = now_us();
@@ -35,7 +34,7 @@ static void on_meter(uv_timer_t *timer)
 {
     dp_transport *transport = timer->data;
     dp_throttle_place *place = NULL;
-    /* Each call takes one out of the queue, or uses up a slice of a burst. */
+    /* Each call takes one connection from the queue, or uses a slice of a burst. */
     while ((place = dp_throttle_call(&transport->up, now_us())) != NULL) {
         dp_bulk_write_on(DP_LIST_ITEM(place, dp_conn, up)->bulk);
     }
@@ -130,7 +129,7 @@ void dp_transport_limit(dp_transport *transport, const dp_limits *limits)
             dp_conn_set_window(conn);
         }
     }
-    arm(transport); /* Waiting connections may be free to go now. */
+    arm(transport); /* Waiting connections may be able to continue now. */
 }
 
 void dp_transport_limits(const dp_transport *transport, dp_transport_stats *stats)
@@ -140,7 +139,7 @@ void dp_transport_limits(const dp_transport *transport, dp_transport_stats *stat
     stats->upload_held_us = dp_throttle_held_us(&transport->up, now_us());
     stats->download_held_us = dp_throttle_held_us(&transport->down, now_us());
     if (most != 0 && (stats->uplink == 0 || stats->uplink > most)) {
-        stats->uplink = most; /* The line may carry more; this node does not. */
+        stats->uplink = most; /* The line may be faster, but this node does not use more. */
     }
 }
 

@@ -30,8 +30,8 @@ static void addr_of(const struct sockaddr *from, dp_addr *addr)
     }
 }
 
-/* Ends one that has proved nothing, without a word, and leaves nothing of it to the system: a
- * thousand that wait for their last packets would cost as much as the connections did. */
+/* Closes an unproved connection without a goodbye, and with a reset: a thousand sockets that wait
+ * for their last packets would cost the system as much as the connections did. */
 static void cut(dp_conn *conn)
 {
     const struct linger at_once = {.l_onoff = 1};
@@ -157,7 +157,7 @@ static dp_status parse_listen(const char *text, struct sockaddr_storage *address
     }
     if (uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)address) == 0) {
         const bool any = IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)address)->sin6_addr);
-        /* Both families, where the system has both. */
+        /* Both families, if the system has both. */
         return any && !has_v6() ? any_v4((uint16_t)port, address) : DP_OK;
     }
     return dp_why_set(why, DP_BADARG, "\"%s\" is not an IP address to listen on", host);

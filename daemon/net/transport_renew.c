@@ -26,7 +26,7 @@ void dp_link_renew(dp_transport *transport, dp_link *link)
     }
     for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
         const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
-        /* Chunks that are on their way on it would be asked for again. */
+        /* Chunks under way on it would have to be requested again. */
         if (conn != NULL && is_old(transport, conn, 1) &&
             (dp_bulk_is_quiet(conn) || is_old(transport, conn, 2))) {
             link->renew_retry_ms = now + RETRY_MS;

@@ -2,7 +2,7 @@
  * the link opens and closes them. */
 #include "daemon/net/transport_bulk.h"
 
-/* Half of all connections at most are for speed. */
+/* At most half of all connections are additional ones for speed. */
 enum { STRIPED_MAX = DP_TRANSPORT_CONNECTIONS_MAX / 2 };
 
 static bool fd_of(const dp_conn *conn, int *fd)
@@ -15,8 +15,8 @@ static bool fd_of(const dp_conn *conn, int *fd)
     return true;
 }
 
-/* Where a message of size bytes is through first; bytes that wait above the kernel count like those
- * in it. */
+/* The connection on which a message of size bytes arrives first; bytes that wait above the kernel
+ * count like those in it. */
 static uint64_t turns_on(const dp_conn *conn, size_t size)
 {
     dp_path_room room = {0};

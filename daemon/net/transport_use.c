@@ -80,7 +80,8 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
     dp_conn *conn = link->lanes[DP_LANE_CONTROL];
     const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
     if (status ==
-        DP_AGAIN) { /* It does not read its messages: treats it as frozen, at the next tick. */
+        /* The peer does not read its messages: treats it as frozen, at the next tick. */
+        DP_AGAIN) {
         conn->doom = DP_LINK_TIMEOUT;
         return DP_NOTFOUND;
     }
@@ -125,7 +126,8 @@ void dp_transport_replay(dp_transport *transport)
         peers[count++] = DP_LIST_ITEM(at, dp_link, item)->peer;
     }
     for (uint32_t i = 0; i < count; i++) {
-        const dp_link *link = dp_link_find(transport, &peers[i]); /* A hook may have ended it. */
+        /* A hook may have closed the transport. */
+        const dp_link *link = dp_link_find(transport, &peers[i]);
         if (link != NULL) {
             const dp_conn *control = link->lanes[DP_LANE_CONTROL];
             hooks->link_up(hooks->context, &peers[i], &control->addr,

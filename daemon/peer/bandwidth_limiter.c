@@ -15,7 +15,7 @@ enum {
     TICK_MS = 1000,
     KEEP_MS = 60 * 1000,
     KEEP_UNCAPPED_MS = 10 * KEEP_MS,
-    CHANGE_SHARE = 16, /* a limit that moves by less is left as it is */
+    CHANGE_SHARE = 16, /* a limit that would change by less is not changed */
     ROW_BYTES_MAX = 512
 };
 _Static_assert((int)DP_BANDWIDTH_QUOTA_BYTES_MAX <= (int)ROW_BYTES_MAX &&
@@ -35,9 +35,9 @@ struct dp_bandwidth_limiter {
     dp_bandwidth_config_set set;
     dp_bandwidth_quota month;
     uint64_t began_ms;
-    uint64_t kept_ms;                          /* when the counts were written last */
+    uint64_t kept_ms;                          /* time of the last write of the counts */
     uint64_t counted[DP_BANDWIDTH_QUOTA_WAYS]; /* of the transport's bytes */
-    dp_limits limits;                          /* that the transport was given */
+    dp_limits limits;                          /* as set on the transport */
     bool used_up;
     dp_pause pause; /* by the owner */
 };
@@ -47,7 +47,7 @@ struct dp_bandwidth_limiter {
 typedef struct put_job {
     dp_store_thread_job job;
     const char *key;
-    dp_bandwidth_limiter_kept *kept; /* NULL: nobody waits */
+    dp_bandwidth_limiter_kept *kept; /* NULL: no caller waits */
     void *context;
     dp_status status;
     size_t size;
@@ -72,7 +72,7 @@ static void done_put(dp_store_thread_job *job)
     dp_free(self);
 }
 
-/* No bytes: the row goes. */
+/* No bytes: deletes the row. */
 static dp_status put(const dp_bandwidth_limiter *bandwidth_limiter, const char *key, dp_view bytes,
                      dp_bandwidth_limiter_kept *kept, void *context)
 {
@@ -114,7 +114,7 @@ static void keep_counts(dp_bandwidth_limiter *bandwidth_limiter)
                   dp_bandwidth_quota_write(&bandwidth_limiter->month, bytes), NULL, NULL));
 }
 
-/* Only a store without the row says that the node may train. */
+/* The node may train only if the store has no row. */
 static void read_pause(dp_bandwidth_limiter *bandwidth_limiter)
 {
     dp_buf buf;
@@ -174,7 +174,7 @@ static uint64_t cap_of(const dp_bandwidth_limiter *bandwidth_limiter, int way)
                                            : DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH);
 }
 
-/* Bytes per second of one direction; 0: any, 1: as good as none. */
+/* Bytes per second of one direction; 0: unlimited, 1: practically none. */
 static uint64_t limit_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which,
                          dp_bandwidth_quota_way way)
 {
@@ -188,7 +188,7 @@ static uint64_t limit_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandw
     return line == 0 || least < line ? least : line;
 }
 
-/* The source of the limit that holds: the line or the month, whichever is lower. */
+/* The source of the effective limit: the line or the month, whichever is lower. */
 static dp_bandwidth_config maker_of(const dp_bandwidth_limiter *bandwidth_limiter,
                                     dp_bandwidth_config line, dp_bandwidth_quota_way way)
 {
@@ -257,14 +257,14 @@ bool dp_bandwidth_limiter_why(const dp_bandwidth_limiter *bandwidth_limiter, cha
     return true;
 }
 
-/* A node that can send no object, or can fetch none, holds up the nodes that wait for it. */
+/* A node that can send or fetch no object delays the nodes that wait for it. */
 static void rest_or_go_on(dp_bandwidth_limiter *bandwidth_limiter)
 {
     char why[128];
     dp_daemon *const daemon = bandwidth_limiter->daemon;
     const bool was = bandwidth_limiter->used_up;
     bandwidth_limiter->used_up = dp_bandwidth_limiter_why(bandwidth_limiter, why, sizeof why);
-    if (bandwidth_limiter->used_up != was) { /* A daemon killed now must go on with it. */
+    if (bandwidth_limiter->used_up != was) { /* A daemon killed now must continue with it. */
         keep_counts(bandwidth_limiter);
     }
     if (bandwidth_limiter->used_up && !was) {
@@ -325,8 +325,8 @@ void dp_bandwidth_limiter_count(dp_bandwidth_limiter *bandwidth_limiter, uint64_
     count(bandwidth_limiter, DP_BANDWIDTH_QUOTA_UP, sent);
     count(bandwidth_limiter, DP_BANDWIDTH_QUOTA_DOWN, received);
     act(bandwidth_limiter);
-    /* Twice as long each time: a daemon that dies soon after each start has counted half of it at
-     * least. */
+    /* The interval doubles each time: a daemon that dies soon after each start has then stored at
+     * least half of its counts. */
     const uint64_t life_ms = bandwidth_limiter->kept_ms - bandwidth_limiter->began_ms;
     const uint64_t most_ms = capped ? KEEP_MS : KEEP_UNCAPPED_MS;
     if (bandwidth_limiter->month.now_ms - bandwidth_limiter->kept_ms >=

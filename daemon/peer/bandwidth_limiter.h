@@ -20,27 +20,27 @@
 typedef struct dp_daemon dp_daemon;
 typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
 
-/* The clock that people set, in unix milliseconds. */
+/* The wall clock, in unix milliseconds. */
 typedef uint64_t dp_bandwidth_limiter_clock(void);
-/* Reads the rows of daemon->store, before the store thread has it; one that cannot be read is told
- * in the log and counts as absent. */
+/* Reads the rows of daemon->store, before the store thread has it; the log reports a row that
+ * cannot be read, and the row counts as absent. */
 DP_MUST dp_status dp_bandwidth_limiter_open(dp_bandwidth_limiter **bandwidth_limiter,
                                             dp_daemon *daemon, dp_bandwidth_limiter_clock *wall_ms);
-/* Counts once more and writes that. Accepts NULL, before the store thread is closed. */
+/* Counts once more and writes the counts. Call before the store thread is closed. Accepts NULL. */
 void dp_bandwidth_limiter_close(dp_bandwidth_limiter *bandwidth_limiter);
 
-/* For the transport; none for NULL. */
+/* The limits for the transport; none for NULL. */
 dp_limits dp_bandwidth_limiter_limits(const dp_bandwidth_limiter *bandwidth_limiter);
-/* Holds at once; to keep it is dp_bandwidth_limiter_keep. */
+/* Takes effect at once; dp_bandwidth_limiter_keep stores it. */
 void dp_bandwidth_limiter_change(dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which,
                                  uint64_t value);
-/* Writes the limits that are kept; done is called once, on the loop. DP_AGAIN: the store thread
- * takes no more, and it is not called. */
+/* Stores the limits; done is called once, on the loop. DP_AGAIN: the store thread takes no more
+ * jobs, and done is not called. */
 typedef void dp_bandwidth_limiter_kept(void *context, dp_status status);
 DP_MUST dp_status dp_bandwidth_limiter_keep(dp_bandwidth_limiter *bandwidth_limiter,
                                             dp_bandwidth_limiter_kept *done, void *context);
-/* The owner's own pause, which the end of a month's must not end; one that does not hold is its
- * resume. Holds at once, and outlives the daemon when done is called with DP_OK, as above; done may
+/* Sets the owner's own pause, which does not end with that of a used-up month; an inactive pause
+ * resumes. Takes effect at once, and is durable when done is called with DP_OK, as above; done may
  * be NULL. DP_CLOSED for NULL. */
 DP_MUST dp_status dp_bandwidth_limiter_pause(dp_bandwidth_limiter *bandwidth_limiter,
                                              const dp_pause *pause, dp_bandwidth_limiter_kept *done,
@@ -48,15 +48,16 @@ DP_MUST dp_status dp_bandwidth_limiter_pause(dp_bandwidth_limiter *bandwidth_lim
 
 typedef struct dp_bandwidth_limiter_view {
     dp_bandwidth_config_set set;
-    uint64_t begin_ms; /* of the month of now, unix */
+    uint64_t begin_ms; /* of the present month, unix */
     uint64_t end_ms;
     uint64_t used[DP_BANDWIDTH_QUOTA_WAYS];
     uint64_t
-        rate[DP_BANDWIDTH_QUOTA_WAYS]; /* bytes per second of the month now; UINT64_MAX: no cap */
-    dp_limits holds;                   /* bytes per second now, by line and month; 0: none */
-    dp_bandwidth_config by[DP_BANDWIDTH_QUOTA_WAYS]; /* the user that sets it, where there is one */
+        /* present rate of the month in bytes per second; UINT64_MAX: no cap */
+        rate[DP_BANDWIDTH_QUOTA_WAYS];
+    dp_limits holds; /* bytes per second now, by line and month; 0: none */
+    dp_bandwidth_config by[DP_BANDWIDTH_QUOTA_WAYS]; /* the user that set it, if known */
     bool used_up;                                    /* one of the caps */
-    dp_pause pause;                                  /* by the owner as well */
+    dp_pause pause;                                  /* also by the owner */
 } dp_bandwidth_limiter_view;
 /* False for NULL. */
 bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,

@@ -16,7 +16,7 @@
 
 enum {
     REMEMBER_EVERY = 60, /* ticks */
-    REMEMBER_SOON = 2    /* ticks after a link came up: by then its member has told its addresses */
+    REMEMBER_SOON = 2    /* ticks after a link came up: by then its member has sent its addresses */
 };
 
 static const dp_driver_hooks no_hooks;
@@ -64,7 +64,7 @@ void dp_driver_feed(dp_driver *driver, dp_event *event)
         return;
     }
     if (driver->stepping) {
-        /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
+        /* Executing an action had an immediate effect: a dead link, a dead trainer. */
         dp_assert(event->type == DP_EV_LINK_DOWN || event->type == DP_EV_TRAINER_DOWN ||
                   event->type == DP_EV_STORED);
         if (driver->n_queued < DP_DRIVER_QUEUE_MAX) {
@@ -74,7 +74,8 @@ void dp_driver_feed(dp_driver *driver, dp_event *event)
     }
     driver->stepping = true;
     step(driver, event);
-    for (uint32_t i = 0; i < driver->n_queued; i++) { /* May grow meanwhile, up to its limit. */
+    /* n_queued may grow meanwhile, up to its limit. */
+    for (uint32_t i = 0; i < driver->n_queued; i++) {
         dp_event next = driver->queue[i];
         step(driver, &next);
     }
@@ -188,7 +189,7 @@ static void on_tick(uv_timer_t *timer)
         dp_driver_dial_token(driver);
     } else if (!driver->has_manifest && now >= driver->redial_ms) {
         driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
-        dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
+        dp_transport_replay(driver->transport); /* Asks all peers for it again. */
     }
     dp_driver_clock_tick(driver);
     dp_driver_rotate_tick(driver, &stats);
@@ -221,7 +222,7 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_run_identi
     }
     driver->daemon = daemon;
     driver->facts = *facts;
-    if (driver->facts.secrets.n == 0) { /* Out of a token. */
+    if (driver->facts.secrets.n == 0) { /* From a token. */
         dp_run_identity_begin_secrets(&driver->facts);
     }
     driver->secrets = driver->facts.secrets;
@@ -276,11 +277,11 @@ void dp_driver_close(dp_driver *driver)
     }
     const dp_driver_hooks hooks = driver->hooks;
     driver->hooks = no_hooks;
-    if (!driver->stepping) { /* Peers need not find out by themselves. */
+    if (!driver->stepping) { /* So peers notice it at once. */
         dp_driver_command(driver, DP_COMMAND_STOP);
     }
     driver->closing = true;
-    if (hooks.failed != NULL) { /* Somebody still waits for the run to be entered. */
+    if (hooks.failed != NULL) { /* A client still waits for the join. */
         hooks.failed(hooks.context, DP_CLOSED, "the run was left before it was joined");
     }
     dp_driver_trainer_close(driver);
@@ -345,7 +346,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .has_checkpoint = driver->has_checkpoint,
     };
     dp_transport_look(driver->transport, &view->transport);
-    view->refused = driver->cut.told && view->transport.links == 0; /* The tick forgets it later. */
+    view->refused = driver->cut.told && view->transport.links == 0; /* The tick drops it later. */
     if (view->running) {
         dp_node_look(driver->node, &view->node);
         view->keep = dp_node_keep(driver->node, view->node.round + 1);
@@ -362,7 +363,7 @@ uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
 {
     const dp_config *config = driver->daemon->config;
     uint32_t count = 0;
-    /* It has been read before, so it is one. */
+    /* It has been parsed before, so it is valid. */
     if (dp_advertise_parse(config->advertise, addresses, &count, NULL) == DP_OK && count > 0) {
         return count;
     }

@@ -14,10 +14,10 @@
 /* Events for the RPC server. Each is called at most once per open, except progress. */
 typedef struct dp_driver_hooks {
     void *context;
-    void (*manifest)(void *context);  /* joining: the manifest is here and right */
+    void (*manifest)(void *context);  /* joining: the manifest is here and valid */
     void (*following)(void *context); /* the node follows the chain and its data is whole */
     void (*failed)(void *context, dp_status status,
-                   const char *why); /* cannot go on: the run is not entered */
+                   const char *why); /* cannot continue: the run is not entered */
     void (*progress)(void *context, const char *phase, const char *text);
 } dp_driver_hooks;
 
@@ -26,52 +26,52 @@ typedef struct dp_driver_hooks {
 DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon,
                                  const dp_run_identity *facts, dp_why *why);
 void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
-/* Says goodbye; memory goes when libuv has closed its handles. */
+/* Says goodbye; memory is freed when libuv has closed its handles. */
 void dp_driver_close(dp_driver *driver);
 void dp_driver_command(dp_driver *driver, dp_command command);
 /* The limits of bandwidth have changed (bandwidth_limiter.h). */
 void dp_driver_limit(dp_driver *driver);
-/* driver_rotate.c: join secrets of the chain, to be written and used then. */
+/* driver_rotate.c: join secrets of the chain; they are stored and then used. */
 void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);
-/* Nobody is linked, and this token of the run is of a later epoch: its secret is used from now on.
- * False: it is not so. */
+/* If no peer is linked, and this token of the run is of a later epoch, its secret is used from now
+ * on. Otherwise false. */
 bool dp_driver_token_secret(dp_driver *driver, const dp_invite *invite);
-/* order->why is filled unless DP_OK; order->status is not looked at. */
+/* order->why is filled unless DP_OK; order->status is not read. */
 DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_admin_command *order);
 
-/* Answers for people. */
+/* Answers for users. */
 enum { DP_DRIVER_DEVICE_MAX = 128 };
 typedef struct dp_driver_view {
     bool running; /* the protocol core stands; node is filled */
     dp_node_view node;
     dp_transport_stats transport;
     uint16_t port;
-    const char *trainer; /* "up" | "starting" | "failing": it dies again and again | "down" */
+    const char *trainer; /* "up" | "starting" | "failing": it dies repeatedly | "down" */
     int trainer_pid;
     uint32_t trainer_restarts;
     uint32_t trainer_deaths;  /* in a row, of one cause (restart.h) */
     uint64_t trainer_next_ms; /* until it is started again; 0: it runs */
     uint64_t elements;
     const char *device;  /* the device that computes; "": none, or not known */
-    bool training;       /* it is told to train; the two rates below are 0 otherwise */
+    bool training;       /* it has the command to train; otherwise the two rates below are 0 */
     double tokens_per_s; /* 0: unknown */
     /* of the last outer step, in updates (compute/outer/consensus.h); 0: unknown */
     double outer_reach;
     double usage;         /* share of the time that the trainer computes; 0: unknown */
-    uint64_t computed_us; /* totals of this trainer's, in which it computed steps ... */
-    uint64_t trained_us;  /* ... of the time that it was to train; 0: unknown */
+    uint64_t computed_us; /* total time in which this trainer computed steps ... */
+    uint64_t trained_us;  /* ... of the time for which it had to train; 0: unknown */
     dp_trainer_spent spent;
     double loss; /* of the running local round, nats per token; 0: unknown */
     /* one element of so many in updates of the round to come; 0: as the manifest says */
     uint32_t keep;
     double update_norm;      /* |a| of the last publication; 0: none, or not known */
-    double update_error;     /* the rest that its codec left out: |a - d| */
+    double update_error;     /* the residual of its codec: |a - d| */
     double part_error;       /* the loss of encoding the last sum of a part, by its norm; 0: none */
     uint64_t counted;        /* rounds of this life of the daemon that list this node ... */
-    uint64_t counted_before; /* ... and those of the chain that it began with */
+    uint64_t counted_before; /* ... and those of the chain at its start */
     uint64_t checkpoint_round;
     bool has_checkpoint;
-    bool refused; /* every node that is reached cuts this one's connections (driver_rotate.c) */
+    bool refused; /* every reachable node cuts this one's connections (driver_rotate.c) */
 } dp_driver_view;
 
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view);
@@ -84,16 +84,16 @@ const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer);
 /* Addresses to put into an invite, at most DP_TOKEN_ADDRESSES_MAX. */
 uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses);
 
-/* The time that this node goes by: this machine's, or that of a majority of the members
+/* The time that this node uses: this machine's, or that of a majority of the members
  * (daemon/peer/wall.h). */
 uint64_t dp_driver_wall_ms(const dp_driver *driver);
-/* False: nothing is wrong with this machine's clock, as far as others say. Else text is a sentence
- * without its full stop. */
+/* False: this machine's clock agrees with those of others. Otherwise text is a sentence without
+ * full stop. */
 bool dp_driver_clock(const dp_driver *driver, dp_wall_view *clock, char *text, size_t size);
 
 /* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL
- * and a reason. DP_CLOSED without a trainer that holds a model, DP_AGAIN when too many wait: then
- * it has been called already. */
+ * and a reason. DP_CLOSED without a trainer that has a model, DP_AGAIN if too many wait: then
+ * answer has already been called. */
 typedef void dp_driver_answer(void *context, const dp_trainer_msg *reply, const char *why);
 DP_MUST dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question,
                                 dp_driver_answer *answer, void *context);

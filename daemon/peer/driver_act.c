@@ -29,7 +29,7 @@ static void note(dp_driver *driver, const dp_note *what)
     } else if (what->code == DP_NOTE_COUNTED) {
         driver->counted++;
     } else if (what->code == DP_NOTE_ADMITTED) {
-        dp_driver_remember_soon(driver); /* Where it is counts from now on. */
+        dp_driver_remember_soon(driver); /* Further progress counts from here. */
     }
 }
 

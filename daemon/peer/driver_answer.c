@@ -132,7 +132,7 @@ static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
     dp_driver_feed(driver, &event);
 }
 
-/* Which command an answer closes; 0: none. */
+/* The command that an answer ends; 0: none. */
 static dp_trainer_kind command_of(dp_trainer_kind answer)
 {
     switch ((int)answer) {
@@ -186,8 +186,8 @@ static bool belongs(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait
     return command == 0 || dp_driver_answered(driver, command, wait);
 }
 
-/* The command that a FAILED is about, if it is one that is answered. Answers come in order: of a
- * trainer that does not say, it is the oldest. */
+/* The command of a FAILED, if that command has an answer. Answers come in order: if the trainer
+ * does not name it, it is the oldest. */
 static bool failed_command(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait *wait)
 {
     const dp_trainer_kind of =
@@ -196,7 +196,7 @@ static bool failed_command(dp_driver *driver, const dp_trainer_msg *msg, dp_driv
     return of != 0 && dp_driver_answered(driver, of, wait);
 }
 
-/* Most trainers begin with the command, which is told anyway. */
+/* Most trainers begin their text with the command, which the log has anyway. */
 static const char *without_name(dp_trainer_kind command, const char *text)
 {
     const char *const name = dp_trainer_kind_name(command);
@@ -211,14 +211,15 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
     const bool question = msg->of == DP_TRAINER_EVAL || msg->of == DP_TRAINER_SAMPLE;
     dp_driver_wait wait = {0};
 
-    if (msg->lacks && !question) { /* To the node a checkpoint or an update would be broken. */
+    /* Otherwise the node would take a checkpoint or an update for broken. */
+    if (msg->lacks && !question) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
                          msg->text);
         dp_trainer_process_kill(driver->trainer, "lacks memory or file descriptors");
     } else if (failed_command(driver, msg, &wait)) {
         dp_driver_command_failed(driver, &wait, without_name(wait.command, msg->text));
     } else {
-        /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
+        /* RESTORE or TRAIN: without them it would stop, or continue from another state. */
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.failed", 0, NULL,
                          "%.200s", msg->text);
         dp_trainer_process_kill(driver->trainer, "could not do a command");

@@ -9,7 +9,7 @@
 
 enum { TELL_AGAIN_MS = 60 * 1000 };
 
-/* Goes on while the machine sleeps, and never jumps. */
+/* Also advances while the machine sleeps, and never jumps. */
 static uint64_t steady_ms(void)
 {
     struct timespec now = {0};
@@ -30,7 +30,7 @@ static bool is_member(void *context, const dp_peer *peer)
     return false;
 }
 
-/* Whether some clock lies so far off that the roster has to be asked about it. */
+/* Is some clock so far off that the members of the roster must be counted? */
 static bool some_differ(const dp_driver *driver, uint64_t wall_ms)
 {
     const dp_wall_roster everybody = {.members = 0};
@@ -75,7 +75,7 @@ void dp_driver_clock_tick(dp_driver *driver)
     tell_correction(driver, before_ms);
 }
 
-/* One line a minute, of each kind, says that somebody's clock is far off. */
+/* At most one line a minute of each kind reports that a clock is far off. */
 static void tell_difference(dp_driver *driver, const dp_peer *peer, const dp_addr *addr,
                             int64_t ahead_ms, bool refused)
 {

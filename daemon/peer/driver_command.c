@@ -41,7 +41,7 @@ void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
                              const dp_apply_item *items, uint32_t n)
 {
     command_job *job = dp_trainer_command_new(driver, DP_TRAINER_ADD);
-    if (job == NULL) { /* No memory: without it the sum would be another. */
+    if (job == NULL) { /* No memory: without this part the sum would be wrong. */
         dp_trainer_process_replace(driver->trainer, "does not take its commands");
         return;
     }
@@ -88,7 +88,8 @@ static void start_apply(dp_driver *driver, const dp_action *action)
     job->msg.cuts = action->u.apply.cuts;
     job->msg.taken = action->u.apply.taken;
     job->wait = (dp_driver_wait){.command = DP_TRAINER_APPLY, .round = action->u.apply.round};
-    /* Results of parts cover the vector only together, and are no more than parts. */
+    /* Only all results of parts together cover the vector, and there are at most as many as
+     * parts. */
     if (job->msg.cuts.n > 0 || !dp_driver_slices_needed(driver, items, n)) {
         give_items(job, items, n);
     } else if (dp_driver_slices_begin(driver, job->msg.round, items, n)) {
@@ -218,7 +219,8 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
         start_restore(driver, action);
     } else if (action->type == DP_DO_TRAIN || action->type == DP_DO_TRAIN_STOP) {
         driver->training = action->type == DP_DO_TRAIN;
-        driver->step_ms = driver->training ? driver->step_ms : 0; /* A pause is no slow step. */
+        /* A pause does not count as a slow step. */
+        driver->step_ms = driver->training ? driver->step_ms : 0;
         msg.kind = DP_TRAINER_TRAIN;
         msg.round = action->type == DP_DO_TRAIN ? action->u.train.round : 0;
         if (action->type == DP_DO_TRAIN) {

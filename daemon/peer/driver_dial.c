@@ -9,7 +9,8 @@
 #include "daemon/peer/driver_inside.h"
 
 enum {
-    LOOKUPS_MAX = 8,     /* at once: members choose the names, and each may keep a thread waiting */
+    /* at the same time: members choose the names, and each may block a thread */
+    LOOKUPS_MAX = 8,
     LOOKUP_MS_MAX = 2000 /* then the known addresses are dialled; a late answer is dialled too */
 };
 
@@ -21,7 +22,7 @@ typedef struct lookup {
     bool has_peer;
     dp_peer peer;
     uint64_t deadline_ms; /* uv_now; 0: dialled already */
-    uint32_t at;          /* of addrs: the name that is being looked up */
+    uint32_t at;          /* index in addrs of the name being looked up */
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX];
     uint32_t n_found;
@@ -48,7 +49,7 @@ static bool addr_of(const struct addrinfo *info, uint16_t port, dp_addr *addr)
     return false;
 }
 
-/* With the known addresses: those found, and those behind the name that is still being looked
+/* Dials the known addresses: those found, and those after the name that is still being looked
  * up. */
 static void dial_found(lookup *self)
 {
@@ -68,7 +69,7 @@ static void dial_found(lookup *self)
 
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *list);
 
-/* Goes on to the next name. False: there is none left, and the dial has begun. */
+/* Continues with the next name. False: there is none left, and the dial has begun. */
 static bool look_up_next(lookup *self)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -194,7 +195,8 @@ void dp_driver_dial_token(dp_driver *driver)
     uint32_t n_addrs = 0;
     for (uint8_t i = 0; i < driver->facts.n_addresses; i++) {
         const dp_addr addr = dp_addr_of(&driver->facts.addresses[i]);
-        if (addr.family == DP_ADDRESS_DNS) { /* By itself: no other address waits for it. */
+        /* In a dial of its own, so that no other address waits for it. */
+        if (addr.family == DP_ADDRESS_DNS) {
             dp_driver_dial(driver, NULL, &addr, 1);
             continue;
         }

@@ -14,7 +14,8 @@
 #include "gossip/identity/cert.h"
 #include "gossip/record/wire.h"
 
-/* Reports once that a peer follows other rules: nothing else would say why updates are refused. */
+/* Reports once that a peer has other rules: otherwise the reason for refused updates would not be
+ * visible. */
 static void tell_rules(dp_driver *driver, const dp_peer *peer, const dp_hello *hello)
 {
     const bool older = hello->rules < DP_RULES;
@@ -93,7 +94,7 @@ static void on_link_down(void *context, const dp_peer *peer, dp_link_cause cause
 {
     dp_driver *driver = context;
     if (dp_peer_is_zero(peer)) {
-        return; /* A dial to anybody; the tick dials again. */
+        return; /* A dial to any member; the tick dials again. */
     }
     dp_event event = {.type = DP_EV_LINK_DOWN};
     event.u.link.peer = *peer;
@@ -124,8 +125,7 @@ static void on_drained(void *context, const dp_peer *peer)
     dp_object_transfer_drained(driver->object_transfer, peer);
 }
 
-/* A member keeps its right to connect after the invite it came by has run out; so does everybody to
- * a newcomer. */
+/* A member may connect after its invite has expired; a newcomer accepts every such peer. */
 static bool on_met(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                    bool refused)
 {
@@ -174,7 +174,7 @@ static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, ui
     const dp_driver *driver = context;
     dp_event event = {.type = DP_EV_CHUNK};
     event.u.chunk.peer =
-        dp_peer_is_zero(peer) ? driver->self : *peer; /* nobody: it was in the store already */
+        dp_peer_is_zero(peer) ? driver->self : *peer; /* no peer: it was already in the store */
     event.u.chunk.root = *root;
     event.u.chunk.index = index;
     event.u.chunk.status = status;

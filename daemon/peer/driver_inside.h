@@ -14,19 +14,20 @@
 
 enum {
     DP_DRIVER_NAMES_MAX = 256,
-    /* Events that arise while a step is being carried out: at most one per action. */
+    /* Events that arise while the actions of a step are executed: at most one per action. */
     DP_DRIVER_QUEUE_MAX = DP_ACTIONS_MAX,
-    DP_DRIVER_CHECKS_MAX = 128,   /* blobs being checked */
-    DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
+    DP_DRIVER_CHECKS_MAX = 128, /* blobs being checked */
+    /* largest number of waiting commands at which a user's query is accepted */
+    DP_DRIVER_QUESTIONS_MAX = 16,
     DP_DRIVER_JUDGES_MAX = 32, /* updates being judged: those of a record; more are not measured */
     DP_DRIVER_WAITS_MAX =
         64 + DP_DRIVER_JUDGES_MAX, /* commands that the trainer has not answered */
     DP_DRIVER_HELD_MAX = 128,      /* commands that wait for memory or descriptors, or for slices */
-    DP_DRIVER_SLICES_AHEAD = 2, /* read from the store: one is being added, and the next is there */
+    DP_DRIVER_SLICES_AHEAD = 2, /* read from the store: one is being added, and the next is ready */
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
     DP_DRIVER_BLOBS_BESIDE =
-        2, /* as many as two records list: those of the vote, and the own parts */
+        2, /* as many as two records list: those of the vote, and the node's own parts */
     DP_DRIVER_REDIAL_MS = 2000
 };
 
@@ -43,7 +44,7 @@ enum {
 _Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_DEFAULT,
                "a record has no more results than blobs");
 
-/* A command under way: the use of its answer. */
+/* A command under way, and the use of its answer. */
 typedef struct dp_driver_wait {
     dp_trainer_kind command;
     uint64_t round;
@@ -67,7 +68,7 @@ struct dp_driver {
     dp_transport *transport;
     dp_object_transfer *object_transfer;
     dp_trainer_process *trainer;
-    dp_node *node; /* NULL until the manifest is known and the store was read */
+    dp_node *node; /* NULL until the manifest is known and the store has been read */
     dp_crypto_keys keys;
     bool has_vote_key;
     uv_timer_t *wake;
@@ -75,7 +76,7 @@ struct dp_driver {
     uint64_t redial_ms;
     dp_wall wall;              /* clocks of others, and the correction by them (driver_clock.c) */
     dp_wall_view clock;        /* as of the last tick */
-    uint64_t clock_told_ms[2]; /* uv_now, of somebody unknown and of a peer; 0: never */
+    uint64_t clock_told_ms[2]; /* uv_now, for an unknown node and for a peer; 0: never */
     dp_credential own;         /* from this node's certificate */
     dp_list lookups;           /* of names to dial (driver_dial.c) */
     uint32_t n_lookups;
@@ -83,8 +84,8 @@ struct dp_driver {
     uint16_t port;
     bool closing;
     bool told_following;
-    dp_secrets secrets; /* of the facts, and those that are being written */
-    struct {            /* how often this node was cut since it had a link (driver_rotate.c) */
+    dp_secrets secrets; /* of the run identity, and those being written */
+    struct {            /* number of cuts of this node since it had a link (driver_rotate.c) */
         uint64_t handshakes;
         uint64_t cuts;
         bool told;
@@ -95,30 +96,30 @@ struct dp_driver {
     dp_actions *actions;
     uint32_t n_queued;
     dp_event queue[DP_DRIVER_QUEUE_MAX];
-    /* people */
+    /* for users */
     uint32_t n_names;
     struct {
         dp_peer peer;
         dp_hello hello;
     } names[DP_DRIVER_NAMES_MAX];
     uint64_t counted;        /* notes of it since the start */
-    uint64_t counted_before; /* by the chain that was in the store then */
+    uint64_t counted_before; /* by the chain in the store at the start */
     uint64_t checkpoint_round;
     bool has_checkpoint;
     /* trainer */
     bool trainer_wanted;
     bool trainer_open;
-    bool training;         /* told to train, and not to stop since */
+    bool training;         /* has the command to train, and none to stop since */
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
-    char device[DP_DRIVER_DEVICE_MAX]; /* the trainer's device; "": not told */
+    char device[DP_DRIVER_DEVICE_MAX]; /* the trainer's device; "": not reported */
     uint32_t next_check;
     struct {
         dp_hash root;
-        dp_part_range range; /* as the node asked */
+        dp_part_range range; /* as requested by the node */
     } checks[DP_DRIVER_CHECKS_MAX];
     uint32_t next_judge;
-    uint32_t n_judges; /* that the node hears of, unless the trainer dies */
+    uint32_t n_judges; /* that the node learns of, unless the trainer dies */
     uint32_t n_held;
     dp_list held;                    /* of commands, in order */
     struct dp_driver_slices *slices; /* of the APPLY that waits for them; NULL: none */
@@ -128,7 +129,7 @@ struct dp_driver {
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;
     uint64_t update_round;
-    double update_norm; /* of the last publication, as the trainer says */
+    double update_norm; /* of the last publication, as reported by the trainer */
     double update_error;
     double part_error;  /* of the sum that the trainer made last, by its norm; 0: unknown */
     double outer_reach; /* of the last outer step; 0: unknown */
@@ -136,34 +137,35 @@ struct dp_driver {
     double tokens_per_s;
     dp_usage usage;
     dp_trainer_spent spent; /* by the last STEP */
-    uint64_t step_ms;       /* when the last STEP came */
+    uint64_t step_ms;       /* time of the last STEP */
     uint32_t step_count;
     uint64_t step_tokens;
     uint32_t step_skipped; /* by the last STEP ... */
     uint32_t step_spikes;
-    uint64_t skip_ms; /* ... and when the log last spoke of dropped steps; 0: never */
+    uint64_t skip_ms; /* ... and time of the last log line about dropped steps; 0: never */
     /* Of the last publication and the last frozen displacement: blob, vector, parts. */
     dp_hash staged[2][DP_TRAINER_FDS_MAX];
-    /* for room on the disk: a publication, a frozen displacement */
+    /* waiting for disk space: a publication, a frozen displacement */
     struct dp_driver_taken *waiting[2];
     uint32_t n_drops;
     dp_view snapshot; /* mapping of the state after snapshot_round */
     uint64_t snapshot_round;
     dp_hash snapshot_root;
-    uint64_t saved_ms; /* when the last checkpoint was begun */
+    uint64_t saved_ms; /* start of the last checkpoint */
 };
 
 /* driver.c */
 void dp_driver_feed(dp_driver *driver, dp_event *event);
-/* An object that was here cannot be read any more: DP_BADHASH, its bytes are damaged, which is
- * logged; else it was known. */
+/* An object that was here cannot be read any more: DP_BADHASH: its bytes are damaged, which is
+ * logged; otherwise this was known. */
 void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status);
 void dp_driver_fail(dp_driver *driver, dp_status status, const char *why);
-/* Post a job and count it, so that closing waits for it. */
+/* Posts a job and counts it, so that closing waits for it. */
 bool dp_driver_post(dp_driver *driver, dp_store_thread_job *job, dp_store_thread_class class);
-/* In every done function, last: may free the driver. */
+/* Call it last in every done function: it may free the driver. */
 void dp_driver_job_done(dp_driver *driver);
-void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
+/* the manifest is known: reads the store, then starts the node */
+void dp_driver_start_node(dp_driver *driver);
 
 /* driver_dial.c: a peer, or any node that answers (NULL); all addresses of the token, once;
  * look-ups that take too long. */
@@ -171,9 +173,9 @@ void dp_driver_dial(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs
 void dp_driver_dial_token(dp_driver *driver);
 void dp_driver_dial_tick(dp_driver *driver);
 
-/* driver_clock.c: a handshake told the time of the other end. peer NULL: it holds a token, and
- * broke off before it proved its identity. refused: its certificate is not valid by our clock.
- * False: ours is not valid by its clock, so that it will cut the link. */
+/* driver_clock.c: a handshake reported the time of the other end. peer NULL: it holds a token, and
+ * ended before it proved its identity. refused: its certificate is not valid by our clock. False:
+ * ours is not valid by its clock, so it will cut the link. */
 bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                    bool refused);
 void dp_driver_clock_tick(dp_driver *driver);
@@ -193,60 +195,60 @@ void dp_driver_remember_peers(dp_driver *driver);
 void dp_driver_renewed(dp_driver *driver, const dp_renewal *renewal);
 
 /* driver_rotate.c */
-/* The secrets of the run identity that the transport uses. */
+/* Passes the secrets of the run identity to the transport. */
 void dp_driver_use_secrets(const dp_driver *driver, dp_channel_psk psks[DP_SECRETS_MAX]);
 void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats);
-/* Somebody new can be dialled: not only with the next regular saving. */
+/* A new member has a known address: saves the address book soon, before the next regular time. */
 void dp_driver_remember_soon(dp_driver *driver);
 
 /* driver_train.c */
 void dp_driver_trainer_open(dp_driver *driver);
 void dp_driver_trainer_close(dp_driver *driver);
 void dp_driver_watch_trainer(dp_driver *driver);
-/* A command was sent and will be answered. */
+/* Call when a command was sent that will be answered. */
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait);
 /* The oldest command of a kind that an answer may belong to; false: none is under way. */
 bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wait *wait);
-/* Tells the caller of this command that it could not be done. */
+/* Tells the caller of this command that it failed. */
 void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what);
 
 /* trainer_commands.c */
 void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
 void dp_driver_commands_retry(
-    dp_driver *driver); /* commands that wait for memory or descriptors, each tick */
-void dp_driver_commands_drop(dp_driver *driver); /* the trainer is gone: forgets them */
+    dp_driver *driver); /* called each tick: sends commands that wait for memory or descriptors */
+void dp_driver_commands_drop(dp_driver *driver); /* the trainer has ended: drops them */
 
-/* ADD of these, which follow on at others. */
+/* ADD of these items, after the first at ones. */
 void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
                              const dp_apply_item *items, uint32_t n);
 void dp_driver_commands_release(
-    dp_driver *driver);                       /* all that waits behind slices, which are over */
+    dp_driver *driver);                       /* sends the commands that waited for the slices */
 void dp_driver_drop_apply(dp_driver *driver); /* the first of these */
 
 /* driver_slices.c */
-/* These updates are too many, or too large, to be handed over at once. */
+/* True if these updates are too many, or too large, for one command. */
 bool dp_driver_slices_needed(const dp_driver *driver, const dp_apply_item *items, uint32_t n);
-/* False: there is no memory, or the trainer was killed; then nothing is under way. items are
- * copied. */
+/* False: no memory, or the trainer was killed; then no slice is under way. items are copied. */
 bool dp_driver_slices_begin(dp_driver *driver, uint64_t round, const dp_apply_item *items,
                             uint32_t n);
 void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg);
-/* One of this round could not be added: that is as if the APPLY could not be done. */
+/* A slice of this round could not be added: handles it as a failed APPLY. */
 void dp_driver_slices_failed(dp_driver *driver, uint64_t round);
 void dp_driver_slices_drop(dp_driver *driver);
 
-/* driver_publication.c: the files that come with PUBLISHED, FROZEN or REDUCED become objects, then
- * the core is told. fds are taken. */
+/* driver_publication.c: stores the files of PUBLISHED, FROZEN or REDUCED as objects, then tells the
+ * core. Takes the fds. */
 void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
                                  uint32_t n_fds);
-/* The core waits for every part that it has asked for. */
+/* Reports a failed REDUCE: the core waits for every part that it has requested. */
 void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status);
-void dp_driver_publication_retry(dp_driver *driver); /* those that wait for room, each tick */
-void dp_driver_publication_drop(dp_driver *driver);  /* the trainer is gone: forgets them */
+/* called each tick: retries those that wait for disk space */
+void dp_driver_publication_retry(dp_driver *driver);
+void dp_driver_publication_drop(dp_driver *driver); /* the trainer has ended: drops them */
 
 /* driver_answer.c */
-/* One of n_judges is over; NULL: nothing was measured. */
+/* One of n_judges has ended; NULL: nothing was measured. */
 void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *found);
 void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
 

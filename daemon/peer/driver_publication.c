@@ -13,25 +13,25 @@
 typedef struct dp_driver_taken {
     dp_store_thread_job job;
     dp_driver *driver;
-    uint32_t life; /* of the trainer that made them */
+    uint32_t life; /* life of the trainer that made them */
     dp_trainer_msg msg;
     dp_run_id run;
     uint32_t n;
     int fds[DP_TRAINER_FDS_MAX];
     dp_pieces vectors[DP_TRAINER_FDS_MAX];
-    uint32_t at; /* which of them is being stored */
+    uint32_t at; /* index of the one being stored */
     dp_hash roots[DP_TRAINER_FDS_MAX];
     uint64_t sizes[DP_TRAINER_FDS_MAX];
     dp_hash before[DP_TRAINER_FDS_MAX]; /* staged by the vectors before these */
     dp_status status;
-    bool told; /* that it waits */
+    bool told; /* that it waits was logged */
 } taken;
 
 static dp_pin pin_of(const taken *self)
 {
     dp_pin pin = {.run = self->run, .kind = DP_PIN_BLOB};
 
-    /* The core keeps or drops a sum, of which it hears at once. */
+    /* A sum gets no other pin: the core learns of it at once and keeps or drops it. */
     if (self->msg.kind != DP_TRAINER_REDUCED) {
         pin.kind = self->msg.kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
         pin.round = DP_STAGED_ROUND;
@@ -45,7 +45,7 @@ static dp_status next(taken *self)
     return self->at < self->n ? DP_AGAIN : DP_OK;
 }
 
-/* Map the vector that the trainer sent, store a piece of it. DP_AGAIN: there is more. */
+/* Maps the trainer's vector and stores a piece of it. DP_AGAIN: there is more. */
 static dp_status take_piece(taken *self, dp_store *store)
 {
     dp_pieces *vector = &self->vectors[self->at];
@@ -69,7 +69,7 @@ static bool is_new(const taken *self, const dp_hash *root)
     return false;
 }
 
-/* By now a row names the objects that were staged before, or none ever will. */
+/* Either a row names the objects staged before by now, or no row ever will. */
 static void let_go_before(const taken *self, dp_store *store)
 {
     const dp_pin pin = pin_of(self);
@@ -77,7 +77,7 @@ static void let_go_before(const taken *self, dp_store *store)
     for (uint32_t i = 0; i < DP_TRAINER_FDS_MAX; i++) {
         if (!dp_hash_is_zero(&self->before[i]) && !is_new(self, &self->before[i])) {
             DP_IGNORE(dp_object_unpin(store, &self->before[i],
-                                      &pin)); /* Then it goes at the next start. */
+                                      &pin)); /* If this fails, the next start drops it. */
         }
     }
 }
@@ -93,7 +93,7 @@ static void run_take(dp_store_thread_job *job, dp_store *store)
     if (self->status != DP_OK) {
         dp_pieces_drop(&self->vectors[self->at], store);
     }
-    for (uint32_t i = 0; i < self->n; i++) { /* Also for another try, which begins anew. */
+    for (uint32_t i = 0; i < self->n; i++) { /* Also before another try, which starts again. */
         dp_pieces_close(&self->vectors[i]);
         dp_memfd_unmap(self->vectors[i].bytes);
         self->vectors[i] = (dp_pieces){0};
@@ -126,8 +126,8 @@ static taken **slot_of(dp_driver *driver, const dp_trainer_msg *msg)
     return &driver->waiting[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1];
 }
 
-/* The disk is full, or memory is short: the tick tries again. False: something waits already, which
- * a trainer in step never does. */
+/* The disk is full, or memory is short: the tick tries again. False: another one already waits,
+ * which a correct trainer never causes. */
 static bool wait_for_room(taken *self)
 {
     dp_driver *driver = self->driver;
@@ -169,7 +169,7 @@ static void done_take(dp_store_thread_job *job)
         tell_taken(driver, self);
         free_taken(self);
     } else if (driver->closing || self->life != driver->trainer_life) {
-        free_taken(self); /* The trainer that made them is gone, so they belong to nothing. */
+        free_taken(self); /* The trainer that made them has ended, so they are useless. */
     } else if (self->msg.kind == DP_TRAINER_REDUCED) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "store.failed", self->msg.round,
                          NULL, "the sum of part %u could not be stored: %s", self->msg.part,
@@ -180,7 +180,7 @@ static void done_take(dp_store_thread_job *job)
         dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "store.failed", self->msg.round,
                          NULL, "an update could not be stored: %s", dp_status_text(self->status));
         free_taken(self);
-        /* Its vectors have moved on; only a restart brings them in step. */
+        /* Its vectors have already changed; only a restart makes both sides agree. */
         dp_trainer_process_replace(driver->trainer, "returned a result that could not be stored");
     }
     dp_driver_job_done(driver);
@@ -256,7 +256,7 @@ static bool post(taken *self)
     return dp_driver_post(self->driver, &self->job, DP_STORE_THREAD_URGENT);
 }
 
-/* Nobody would ever hear of it. */
+/* The core would never learn of it. */
 static void no_room(dp_driver *driver, const dp_trainer_msg *msg, const char *cause)
 {
     if (msg->kind == DP_TRAINER_REDUCED) {

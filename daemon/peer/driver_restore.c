@@ -27,7 +27,7 @@ static dp_status load_vote_key(restore_job *self, dp_store *store)
     dp_vote_key_row row;
     dp_status status = dp_vote_load_key(store, &driver->facts.run, &row);
     if (status == DP_NOTFOUND || status == DP_CORRUPT) {
-        /* A lost vote table means a lost key: this node may be enrolled anew, under a key that
+        /* A lost vote table means a lost key: this node may be enrolled again, under a key that
          * never voted. */
         uint8_t seed[32];
         randombytes_buf(seed, sizeof seed);
@@ -112,9 +112,9 @@ static dp_status restore_chain(restore_job *self, dp_store *store)
     return status == DP_OK && self->slot != tip.slot ? DP_CORRUPT : status;
 }
 
-/* Records are certified: other members have them, or the root key begins anew behind the last good
- * one. A vote of a later slot than the chain's binds until it has caught up (gossip/vote/commit.h),
- * so that nothing is decided twice. */
+/* Records are certified: other members have them, or the root key begins the chain anew after the
+ * last good one. A vote of a later slot than the chain's binds until it has caught up
+ * (gossip/vote/commit.h), so that nothing is decided twice. */
 static dp_status mend_chain(restore_job *self, dp_store *store)
 {
     dp_log(DP_LOG_ERROR, "chain.damaged",
@@ -208,15 +208,14 @@ static dp_status restore_peers(restore_job *self, dp_store *store)
 typedef struct restore_step {
     const char *what;
     dp_status (*run)(restore_job *self, dp_store *store);
-    dp_status (*mend)(restore_job *self,
-                      dp_store *store); /* after DP_CORRUPT; NULL: nothing can be */
+    dp_status (*mend)(restore_job *self, dp_store *store); /* repair after DP_CORRUPT; NULL: none */
 } restore_step;
 
 static dp_status save_facts(restore_job *self, dp_store *store)
 {
     const dp_status status =
         dp_run_identity_copy_save(self->driver->daemon->config->dir, &self->driver->facts);
-    if (status != DP_OK) { /* The run goes on without; it is written at the next start. */
+    if (status != DP_OK) { /* The run continues without it; the next start writes it. */
         dp_log(DP_LOG_WARN, "run.member", "msg=\"the file run.member cannot be written\" status=%s",
                dp_status_name(status));
     }
@@ -272,13 +271,13 @@ static void free_restore(restore_job *self)
     dp_free(self);
 }
 
-/* The failure, for people: the name of the step alone would mislead them. */
+/* The failure as text for users: only the name of the step would be misleading. */
 static const char *failed_step(const restore_job *self)
 {
     if (self->status == DP_NOMEM) {
         return "the run cannot be opened";
     }
-    if (self->status == DP_DENIED) { /* Rows of the store are of another member. */
+    if (self->status == DP_DENIED) { /* The store has rows of another member. */
         return "identity.key is not the key with which this directory joined its run; restore the "
                "old file, or join by a token in another directory";
     }

@@ -4,7 +4,7 @@
 
 #include "daemon/peer/driver_inside.h"
 
-enum { DP_RESTORE_HISTORY = 256 /* rounds that are told again */ };
+enum { DP_RESTORE_HISTORY = 256 /* rounds that are reported again */ };
 
 typedef struct restore_job {
     dp_store_thread_job job;
@@ -13,7 +13,7 @@ typedef struct restore_job {
     dp_status status;
     const char *what; /* of a failure */
     bool mended;      /* the damaged rows are deleted from the store: the next life can read it */
-    uint64_t slot;    /* of the last record that was read */
+    uint64_t slot;    /* of the last record read */
     bool new_vote_key;
     bool has_checkpoint;
     uint64_t checkpoint_round;
@@ -22,7 +22,7 @@ typedef struct restore_job {
     dp_event_log_round rounds[DP_RESTORE_HISTORY]; /* ring of the newest */
     dp_record record;
     /* Blobs that may still be needed: those that records list, or the results of their parts; the
-     * same of the vote; the parts of the own publication. */
+     * same of the vote; the parts of the node's own publication. */
     dp_map wanted;
     uint32_t pins_max;
     dp_hash *pinned;

@@ -23,7 +23,8 @@ static void restore_object(restore_job *self, dp_store *store, const dp_hash *ro
     dp_object_info info;
     if (dp_object_stat(store, root, &info) == DP_OK && info.complete) {
         DP_IGNORE(
-            dp_node_restore_object(self->node, root, info.size)); /* Else it is fetched again. */
+            /* Otherwise it is fetched again. */
+            dp_node_restore_object(self->node, root, info.size));
     }
 }
 
@@ -32,7 +33,7 @@ static void want(restore_job *self, const dp_hash *root)
     DP_IGNORE(dp_map_put(&self->wanted, root, 0)); /* It has room for all that records can list. */
 }
 
-/* Of a round of parts only results are of use once it is decided. */
+/* After a round of parts is decided, only its results are needed. */
 static void want_listed(restore_job *self, dp_view record)
 {
     if (dp_record_decode(&self->record, record) != DP_OK || self->record.kind != DP_RECORD_ROUND) {
@@ -87,9 +88,9 @@ dp_status dp_restore_objects(restore_job *self, dp_store *store)
                          self);
 }
 
-/* Blobs of the last rounds and of the record voted for go to the node, which lets them go in its
- * time. All other blobs, and states, are of an earlier life: nobody would ever let them go. The
- * state that was being fetched waits a while. */
+/* Blobs of the last rounds and of the record voted for go to the node, which drops them later. All
+ * other blobs, and states, are of an earlier life and would never be dropped, so this drops them.
+ * The state that was being fetched is kept for a while. */
 dp_status dp_restore_blobs(restore_job *self, dp_store *store)
 {
     const dp_hash *run = &self->driver->facts.run;
@@ -119,7 +120,7 @@ static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
     dp_vote_row vote;
     DP_TRY(dp_vote_load(store, &self->driver->facts.run, &vote, record));
     if (vote.promised == DP_VOTE_ROW_NONE) {
-        return DP_OK; /* The key is there and has never voted. */
+        return DP_OK; /* The key exists and has never voted. */
     }
     dp_commit_row row = {.slot = vote.slot,
                          .promised = vote.promised,
@@ -127,7 +128,8 @@ static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
                          .record = dp_buf_view(record)};
     memcpy(row.fork.bytes, vote.place, DP_HASH_BYTES);
     memcpy(row.prev.bytes, vote.place + DP_HASH_BYTES, DP_HASH_BYTES);
-    if (vote.accepted != DP_VOTE_ROW_NONE) { /* Its blobs are here and may be nowhere else. */
+    /* Its blobs are here, and possibly at no other node. */
+    if (vote.accepted != DP_VOTE_ROW_NONE) {
         want_listed(self, row.record);
     }
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
@@ -151,7 +153,7 @@ typedef struct row_walk {
     dp_store *store;
 } row_walk;
 
-/* The objects first, since the row needs them. */
+/* The objects come first, since the row needs them. */
 static void restore_kept(const row_walk *walk, const dp_store_row *row)
 {
     for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {

@@ -72,7 +72,7 @@ void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets)
     }
     rotate_job *self = added ? dp_alloc(1, sizeof *self) : NULL;
     if (self == NULL) {
-        return; /* Without memory it is asked for again at the next start. */
+        return; /* Without memory the next start asks for it again. */
     }
     self->job.run = run_rotate;
     self->job.done = done_rotate;

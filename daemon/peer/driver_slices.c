@@ -1,8 +1,8 @@
-/* An APPLY of more updates than should be in memory at once: slices, in order, as ADD, then the
+/* An APPLY of more updates than memory should hold at once: slices, in order, as ADD, then the
  * APPLY of their sum. A slice has at most DP_TRAINER_ITEMS_MAX updates and the bytes of the setting
- * apply-memory, or one update. The next is read from the store when one has been added, so that
- * memory holds DP_DRIVER_SLICES_AHEAD of them, however many updates the record lists. All other
- * commands but CHECK wait behind the APPLY meanwhile: they keep their order. */
+ * apply-memory, or one update. The next slice is read from the store when one has been added, so
+ * that memory holds DP_DRIVER_SLICES_AHEAD of them for any number of updates. All other commands
+ * except CHECK wait until the APPLY is done, so they keep their order. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,12 +12,12 @@
 struct dp_driver_slices {
     uint64_t round;
     uint32_t n;     /* updates */
-    uint32_t told;  /* of these, to the trainer */
-    uint32_t added; /* by it */
+    uint32_t told;  /* of these, sent to the trainer */
+    uint32_t added; /* by the trainer */
     dp_apply_item items[];
 };
 
-/* How many of these n make one slice. */
+/* The number of these n updates in one slice. */
 static uint32_t slice_of(const dp_driver *driver, const dp_apply_item *items, uint32_t n)
 {
     const uint64_t most = driver->daemon->config->apply_memory;
@@ -70,7 +70,8 @@ bool dp_driver_slices_begin(dp_driver *driver, uint64_t round, const dp_apply_it
     for (int i = 0; i < DP_DRIVER_SLICES_AHEAD && driver->slices == slices; i++) {
         tell_next(driver);
     }
-    return driver->slices == slices; /* Else the trainer was killed, and all that waited is gone. */
+    /* Otherwise the trainer was killed, and all waiting commands were dropped. */
+    return driver->slices == slices;
 }
 
 void dp_driver_slices_drop(dp_driver *driver)
@@ -84,7 +85,7 @@ void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg)
     struct dp_driver_slices *const slices = driver->slices;
 
     if (slices == NULL || slices->round != msg->round) {
-        return; /* Another of them has failed since. */
+        return; /* Another slice has failed since. */
     }
     slices->added = msg->at;
     if (slices->added < slices->n) {

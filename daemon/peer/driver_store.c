@@ -53,7 +53,7 @@ static dp_status run_exchange(const row_job *self, dp_store *store)
     return run_named(self, store, name);
 }
 
-/* The store guards the vote once more: it never goes back. */
+/* The store also guards the vote: it never goes back. */
 static dp_status run_vote(const row_job *self, dp_store *store)
 {
     dp_commit_row row;
@@ -72,7 +72,7 @@ static void run_row(dp_store_thread_job *job, dp_store *store)
                                    .hash = dp_record_hash(self->row),
                                    .record = self->row,
                                    .cert = self->cert};
-    uint64_t dropped = 0; /* The node says how many, from its own books. */
+    uint64_t dropped = 0; /* The node gives the number. */
     switch (self->kind) {
     case DP_STORE_VOTE:
         self->status = run_vote(self, store);
@@ -95,7 +95,7 @@ static void run_row(dp_store_thread_job *job, dp_store *store)
     }
 }
 
-/* The density of the run's updates, and the error of this node's. */
+/* Logs the density of the run's updates, and the error of this node's. */
 static void add_density(const dp_driver *driver, dp_event_log_round *round)
 {
     round->keep = dp_node_keep(driver->node, round->round);
@@ -152,7 +152,7 @@ static void done_row(dp_store_thread_job *job)
     event.u.stored.status = self->status;
     dp_driver_feed(driver, &event);
     if ((self->status == DP_IO || self->status == DP_CORRUPT) &&
-        !driver->daemon->ending) { /* SAFETY R5: never write on after a failed sync. */
+        !driver->daemon->ending) { /* SAFETY R5: never continue to write after a failed sync. */
         dp_daemon_end(driver->daemon, 75, "the store failed; to check it: dpnode down; dpnode up");
     }
     dp_free(self);
@@ -216,10 +216,11 @@ static void run_pin(dp_store_thread_job *job, dp_store *store)
 {
     const pin_job *self = (const pin_job *)job;
     if (self->drop) {
-        DP_IGNORE(dp_object_unpin(store, &self->root, &self->pin)); /* Then it only lives longer. */
+        /* If this fails, the object only stays longer. */
+        DP_IGNORE(dp_object_unpin(store, &self->root, &self->pin));
     } else {
         DP_IGNORE(dp_object_pin(store, &self->root,
-                                &self->pin)); /* NOTFOUND: gone already, peers have it. */
+                                &self->pin)); /* NOTFOUND: already dropped; peers have it. */
     }
     if (self->collect) {
         DP_IGNORE(dp_object_collect(store, NULL));
@@ -264,18 +265,19 @@ typedef struct save_job {
     dp_driver *driver;
     dp_run_id run;
     dp_ckpt ckpt;
-    dp_view state; /* taken over from the driver's snapshot */
+    dp_view state; /* taken over from the driver's snapshot; none: ckpt.object names an object */
+    uint64_t bytes;
+    uint64_t saved_ms; /* of the driver, before */
     dp_pieces pieces;
     dp_status status;
 } save_job;
 
-static void run_save(dp_store_thread_job *job, dp_store *store)
+/* False: a piece of it was written, and the next is to follow. */
+static bool put_state(save_job *self, dp_store *store)
 {
-    save_job *self = (save_job *)job;
     self->status = dp_pieces_put(&self->pieces, store);
     if (self->status == DP_AGAIN) {
-        job->again = true;
-        return;
+        return false;
     }
     if (self->status == DP_OK) {
         self->ckpt.object = self->pieces.root;
@@ -284,9 +286,60 @@ static void run_save(dp_store_thread_job *job, dp_store *store)
         dp_pieces_drop(&self->pieces, store);
     }
     dp_pieces_close(&self->pieces);
+    return true;
+}
+
+/* A state that was fetched is an object already: it only has to be named. */
+static dp_status name_state(save_job *self, dp_store *store)
+{
+    const dp_pin none = {.run = self->run, .kind = DP_PIN_STATE, .round = self->ckpt.round};
+    dp_object_info info;
+
+    DP_TRY(dp_object_stat(store, &self->ckpt.object, &info));
+    self->bytes = info.size;
+    return dp_ckpt_adopt(store, &self->run, &self->ckpt, &none);
+}
+
+static void run_save(dp_store_thread_job *job, dp_store *store)
+{
+    save_job *self = (save_job *)job;
+    if (self->state.size == 0) {
+        self->status = name_state(self, store);
+    } else if (!put_state(self, store)) {
+        job->again = true;
+        return;
+    }
     if (self->status == DP_OK) { /* States that are no checkpoint any more, and nobody fetches. */
         DP_IGNORE(dp_ckpt_end_leases(store, &self->run, uv_hrtime() / 1000000000U + 1));
         DP_IGNORE(dp_object_collect(store, NULL));
+    }
+}
+
+/* It is on the disk now, or was before, whole. */
+static void saved(const save_job *self)
+{
+    dp_driver *driver = self->driver;
+    dp_event event = {.type = DP_EV_SAVED};
+    driver->checkpoint_round = self->ckpt.round;
+    driver->has_checkpoint = true;
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_DEBUG, "ckpt.saved", self->ckpt.round, NULL,
+                     "checkpoint of round %llu, %llu bytes", (unsigned long long)self->ckpt.round,
+                     (unsigned long long)self->bytes);
+    event.u.saved.round = self->ckpt.round;
+    event.u.saved.tensor_root = self->ckpt.object;
+    event.u.saved.tensor_bytes = self->bytes;
+    dp_driver_feed(driver, &event);
+}
+
+/* The node asks for the checkpoint again: unless the trainer has passed a newer state, this one can
+ * still be had. */
+static void give_back(save_job *self)
+{
+    dp_driver *driver = self->driver;
+    driver->saved_ms = self->saved_ms;
+    if (driver->snapshot.size == 0 && driver->snapshot_round == self->ckpt.round) {
+        driver->snapshot = self->state;
+        self->state = (dp_view){0};
     }
 }
 
@@ -294,21 +347,13 @@ static void done_save(dp_store_thread_job *job)
 {
     save_job *self = (save_job *)job;
     dp_driver *driver = self->driver;
-    if (self->status == DP_OK) {
-        driver->checkpoint_round = self->ckpt.round;
-        driver->has_checkpoint = true;
-        dp_event_log_add(driver->daemon->event_log, DP_LOG_DEBUG, "ckpt.saved", self->ckpt.round,
-                         NULL, "checkpoint of round %llu, %zu bytes",
-                         (unsigned long long)self->ckpt.round, self->state.size);
-        dp_event event = {.type = DP_EV_SAVED};
-        event.u.saved.round = self->ckpt.round;
-        event.u.saved.tensor_root = self->ckpt.object;
-        event.u.saved.tensor_bytes = self->state.size;
-        dp_driver_feed(driver, &event);
-    } else if (self->status != DP_EXISTS) {
+    if (self->status == DP_OK || self->status == DP_EXISTS) {
+        saved(self);
+    } else if (self->state.size > 0) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "ckpt.failed", self->ckpt.round,
                          NULL, "no checkpoint of round %llu: %s; training continues",
                          (unsigned long long)self->ckpt.round, dp_status_text(self->status));
+        give_back(self);
     }
     dp_memfd_unmap(self->state);
     dp_free(self);
@@ -335,7 +380,7 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
     if (row != NULL) {
         row->state_root = action->u.save.state_root;
     }
-    if (!here || !(action->u.save.must || within_budget(driver, driver->snapshot.size))) {
+    if (here && !(action->u.save.must || within_budget(driver, driver->snapshot.size))) {
         return;
     }
     save_job *job = dp_alloc(1, sizeof *job);
@@ -349,8 +394,11 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
     job->ckpt = (dp_ckpt){.round = action->u.save.round,
                           .slot = action->u.save.slot,
                           .state_root = action->u.save.state_root,
+                          .object = action->u.save.tensor_root,
                           .created_ms = dp_unix_ms()};
-    job->state = driver->snapshot;
+    job->state = here ? driver->snapshot : (dp_view){0};
+    job->bytes = job->state.size;
+    job->saved_ms = driver->saved_ms;
     job->pieces =
         (dp_pieces){.bytes = job->state,
                     .pin = {.run = job->run, .kind = DP_PIN_STATE, .round = action->u.save.round}};
@@ -358,8 +406,10 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
         dp_free(job);
         return;
     }
-    driver->snapshot = (dp_view){0};
-    driver->saved_ms = uv_now(driver->daemon->loop);
+    if (here) {
+        driver->snapshot = (dp_view){0};
+        driver->saved_ms = uv_now(driver->daemon->loop);
+    }
 }
 
 /* ---- peers ---- */

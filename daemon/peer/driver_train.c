@@ -13,7 +13,7 @@ void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait)
     driver->waits[driver->n_waits++] = *wait;
 }
 
-/* The oldest command of a kind that this answer may belong to. */
+/* The oldest command of a kind that fits this answer. */
 bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wait *wait)
 {
     for (uint32_t i = 0; i < driver->n_waits; i++) {
@@ -21,7 +21,8 @@ bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wa
             *wait = driver->waits[i];
             driver->n_waits--;
             memmove(driver->waits + i, driver->waits + i + 1, (driver->n_waits - i) * sizeof *wait);
-            driver->waits[0].since_ms = uv_now(driver->daemon->loop); /* Its turn comes only now. */
+            /* Its time begins only now. */
+            driver->waits[0].since_ms = uv_now(driver->daemon->loop);
             return true;
         }
     }
@@ -59,13 +60,13 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
         memcpy(event.u.mixed.exchange, wait->exchange, sizeof wait->exchange);
         event.u.mixed.status = DP_CORRUPT;
         dp_driver_feed(driver, &event);
-    } else { /* PUBLISH, FREEZE, OPEN: a fresh process is the way out. */
+    } else { /* PUBLISH, FREEZE, OPEN: only a new process helps. */
         dp_trainer_process_kill(driver->trainer, "could not do a command");
     }
 }
 
-/* Deaths that come together, of memory as a rule, would stop rounds until the longest wait is
- * over. */
+/* Deaths of several trainers at once, usually because of memory, would stop rounds until the end of
+ * the longest wait. */
 static void start_early(dp_driver *driver)
 {
     if (driver->trainer == NULL || driver->node == NULL ||
@@ -87,8 +88,8 @@ void dp_driver_watch_trainer(dp_driver *driver)
     const uint64_t now = uv_now(driver->daemon->loop);
     dp_trainer_process_look(driver->trainer);
     start_early(driver);
-    /* A question of a person, like a full evaluation, may take its time; commands that wait behind
-     * it are not to blame. */
+    /* A user's query, like a full evaluation, may take long; commands that wait for it are not
+     * late. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
         dp_trainer_process_kill(driver->trainer, "did not answer");
@@ -110,22 +111,22 @@ static void drop_waits(dp_driver *driver, const char *why)
     }
 }
 
-/* A card that passes its self-test and then fails would cost life after life. Another trainer
- * program may know no backends, and its device text is not interpreted. */
+/* A card that passes its self-test and then fails would end one life after another. Another trainer
+ * program may not know backends, and its device text is not interpreted. */
 static bool leaves_device(const dp_driver *driver)
 {
     static const char own[] = "dpnode-worker";
     const char *const path = driver->daemon->config->worker;
     const char *const slash = strrchr(path, '/');
-    /* Without a name it died before it could tell of one: by a device too, for all that is known,
-     * unless there can be none. */
+    /* Without a device name the trainer died before it could report one: this counts as a death on
+     * a device, unless only the CPU was possible. */
     return strcmp(slash != NULL ? slash + 1 : path, own) == 0 &&
            !dp_trainer_process_takes_cpu(driver->trainer) &&
            strncmp(driver->device, "cpu:", 4) != 0 &&
            dp_trainer_process_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
 }
 
-/* The text behind the cause of a death: the next action of the daemon. */
+/* The text after the cause of a death: the next action of the daemon. */
 static void tell_after_death(dp_driver *driver, char *text, size_t size)
 {
     const uint64_t next_s = (dp_trainer_process_next_ms(driver->trainer) + 999) / 1000;
@@ -207,7 +208,7 @@ void dp_driver_trainer_close(dp_driver *driver)
     driver->trainer = NULL;
 }
 
-/* Commands but judgements, of which many come together. */
+/* The number of commands without judgements, of which many arrive at once. */
 static uint32_t n_others(const dp_driver *driver)
 {
     uint32_t n = 0;
@@ -225,7 +226,7 @@ dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_dr
         return DP_CLOSED;
     }
     if (n_others(driver) >=
-        DP_DRIVER_QUESTIONS_MAX) { /* People must not crowd out the node's own commands. */
+        DP_DRIVER_QUESTIONS_MAX) { /* Users' queries must not displace the node's own commands. */
         answer(context, NULL, "too many questions are waiting");
         return DP_AGAIN;
     }
@@ -235,7 +236,7 @@ dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_dr
                                  .context = context};
     dp_driver_expect(driver, &wait);
     const dp_status status = dp_trainer_process_tell(driver->trainer, question, NULL, 0);
-    if (status == DP_NOMEM) { /* CLOSED: the hook of its death has answered. */
+    if (status == DP_NOMEM) { /* CLOSED: the hook of its death has already answered. */
         driver->n_waits--;
         answer(context, NULL, dp_status_text(status));
     }

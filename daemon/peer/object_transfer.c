@@ -98,7 +98,7 @@ void dp_object_transfer_forget_fetch(dp_object_transfer *object_transfer, const 
     }
 }
 
-/* Remembers the objects under way; the oldest makes room, since the node requests a wanted object
+/* Remembers the objects under way; the oldest is replaced, since the node requests a wanted object
  * again. */
 static bool remember_fetch(dp_object_transfer *object_transfer, const dp_hash *root, uint64_t size)
 {
@@ -170,7 +170,8 @@ void dp_object_transfer_count_asked(fetch *entry, const dp_peer *peer)
 {
     giver *asked = giver_of(entry, peer);
 
-    if (asked == NULL && entry->n_givers < GIVERS_MAX) { /* Else it sends for nothing, at worst. */
+    /* If this is lost, the peer at worst sends in vain. */
+    if (asked == NULL && entry->n_givers < GIVERS_MAX) {
         asked = &entry->givers[entry->n_givers++];
         *asked = (giver){.peer = *peer};
     }
@@ -188,8 +189,7 @@ void dp_object_transfer_count_answered(fetch *entry, const dp_peer *peer)
     }
 }
 
-/* Tells the peers that were asked for chunks that they need not send the ones that have not
- * come. */
+/* Tells the peers that were asked for chunks not to send the outstanding ones. */
 void dp_object_transfer_drop_rest(const dp_object_transfer *object_transfer, fetch *entry)
 {
     uint8_t bytes[64];
@@ -215,7 +215,7 @@ void dp_object_transfer_ask(const dp_object_transfer *object_transfer, fetch *en
     dp_object_transfer_count_asked(entry, peer);
 }
 
-/* Sends the requests that were held back while the store was looking, except for chunks that are
+/* Sends the requests that were held back during the store's search, except for chunks that are
  * here. */
 static void ask_held_back(const dp_object_transfer *object_transfer, const begin_job *begun)
 {
@@ -255,8 +255,8 @@ static void done_begin(dp_store_thread_job *job)
         if (self->complete) {
             dp_object_transfer_forget_fetch(object_transfer, &self->root);
         }
-        /* A download that an earlier life began goes on where it was. Told of one chunk the node
-         * asks for the next, which may be here too: it is told of in its turn, and nobody is
+        /* A download of an earlier life continues. When the node is told of one stored chunk, it
+         * asks for the next, which may be stored too: then it is told of that one, and no peer is
          * asked. */
         object_transfer->telling = self;
         for (uint32_t i = 0; i < n_chunks && !self->complete && !object_transfer->closing; i++) {
@@ -296,10 +296,10 @@ void dp_object_transfer_begin(dp_object_transfer *object_transfer, const dp_hash
     job->size = size;
     job->pin = pin_of(object_transfer, use, round);
     memcpy(job->leaves, leaves, n_chunks * sizeof(dp_hash));
-    /* Urgent: in front of every chunk of this object. */
+    /* Urgent: sent before every chunk of this object. */
     if (!dp_object_transfer_post(object_transfer, &job->job, DP_STORE_THREAD_URGENT)) {
         dp_free(job);
-        set_begun(object_transfer, root); /* No answer about stored objects will come. */
+        set_begun(object_transfer, root); /* The store will not answer. */
     }
 }
 
@@ -344,7 +344,7 @@ void dp_object_transfer_cancel(dp_object_transfer *object_transfer, const dp_has
     fetch *entry = dp_object_transfer_find_fetch(object_transfer, root);
 
     dp_object_transfer_ahead_drop(object_transfer, root);
-    if (entry != NULL) { /* It stays: the same object may be begun again at once. */
+    if (entry != NULL) { /* It stays, since the same object may be begun again at once. */
         dp_object_transfer_drop_rest(object_transfer, entry);
         entry->n_held_back = 0;
         memset(entry->asked, 0, sizeof entry->asked);

@@ -20,7 +20,7 @@ static asked_ahead *find(dp_object_transfer *object_transfer, const dp_peer *pee
 static void tell(const dp_object_transfer *object_transfer, const dp_peer *peer,
                  const dp_writer *writer)
 {
-    /* Without a link it is asked for again. */
+    /* Without a link it will be requested again. */
     DP_IGNORE(dp_transport_send(object_transfer->config.transport, peer, DP_LANE_CONTROL,
                                 dp_view_of(writer->data, writer->size)));
 }

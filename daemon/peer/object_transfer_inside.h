@@ -8,9 +8,9 @@
 
 enum {
     HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store's list of chunks */
-    GIVERS_MAX =
-        DP_FLIGHTS_MAX, /* peers that have not answered all of an object that they were asked for */
-    AHEADS_MAX = DP_FLIGHTS_MAX /* objects of which chunks are asked for with size and leaves */
+    GIVERS_MAX = DP_FLIGHTS_MAX,    /* peers with unanswered requests for an object */
+    /* objects whose chunks are requested together with size and leaves */
+    AHEADS_MAX = DP_FLIGHTS_MAX
 };
 
 typedef struct held_back {
@@ -20,7 +20,7 @@ typedef struct held_back {
 
 typedef struct giver {
     dp_peer peer;
-    uint32_t waiting; /* chunks that were asked of it and have not come */
+    uint32_t waiting; /* chunks requested of it that have not arrived */
 } giver;
 
 typedef struct fetch {
@@ -32,14 +32,14 @@ typedef struct fetch {
     uint32_t n_givers;
     giver givers[GIVERS_MAX];
     uint8_t asked[DP_CHUNKS_MAX]; /* requests under way per chunk */
-    bool writing[DP_CHUNKS_MAX];  /* it has come and is on its way to the disk */
+    bool writing[DP_CHUNKS_MAX];  /* it has arrived and is being written */
 } fetch;
 
-/* Chunks of an object of which size and leaves are not known yet, asked for with these. */
+/* Chunks of an object whose size and leaves are not known yet, requested together with these. */
 typedef struct asked_ahead {
     dp_peer peer;
     dp_hash root;
-    uint32_t chunks; /* bit per chunk that has not come, and that the node has not asked for */
+    uint32_t chunks; /* bit per chunk that has not arrived, and that the node has not requested */
 } asked_ahead;
 
 typedef enum serve_kind { SERVE_INFO, SERVE_CHUNK, SERVE_RECORDS, SERVE_MANIFEST } serve_kind;
@@ -50,7 +50,7 @@ typedef struct serve {
     dp_hash root;
     uint32_t index; /* or count of records */
     uint64_t from;
-    uint32_t before; /* requests of the same peer that wait in front of this one */
+    uint32_t before; /* requests of the same peer that wait before this one */
 } serve;
 
 struct dp_object_transfer {
@@ -60,7 +60,7 @@ struct dp_object_transfer {
     fetch *fetches[DP_OBJECT_TRANSFER_FETCHES_MAX];
     uint32_t n_fetches;
     const struct begin_job *telling; /* objects whose stored chunks are being told to the node */
-    asked_ahead aheads[AHEADS_MAX];  /* of the last objects asked about; next_ahead is the oldest */
+    asked_ahead aheads[AHEADS_MAX];  /* the last requested objects; next_ahead is the oldest */
     uint32_t next_ahead;
     serve serves[DP_OBJECT_TRANSFER_SERVES_MAX];
     uint32_t n_serves;
@@ -73,23 +73,23 @@ struct dp_object_transfer {
     size_t unflushed;
 };
 
-/* object_transfer_ahead.c: ask this peer for the first n chunks of an object that it was asked
- * about. */
+/* object_transfer_ahead.c: asks this peer for the first n chunks of an object whose info was
+ * requested from it. */
 void dp_object_transfer_ahead_ask(dp_object_transfer *object_transfer, const dp_peer *peer,
                                   const dp_hash *root, uint32_t n);
-/* Is this chunk on its way so? Not any more then: it has come, or counts as asked for from now
- * on. */
+/* Was this chunk requested in this way? Removes the entry: it has arrived, or counts as a normal
+ * request from now on. */
 bool dp_object_transfer_ahead_take(dp_object_transfer *object_transfer, const dp_peer *peer,
                                    const dp_hash *root, uint32_t index);
-/* Nobody wants the object: the peers that were asked are told. */
+/* The object is no longer wanted: tells the asked peers. */
 void dp_object_transfer_ahead_drop(dp_object_transfer *object_transfer, const dp_hash *root);
-/* False: the store thread takes no more, and the job stays the caller's. */
+/* False: the store thread takes no more jobs, and the caller keeps the job. */
 bool dp_object_transfer_post(dp_object_transfer *object_transfer, dp_store_thread_job *job,
                              dp_store_thread_class class);
-/* object_transfer_serve.c: a peer asked for chunks of this object and wants them no more. */
+/* object_transfer_serve.c: a peer that asked for chunks of this object no longer wants them. */
 void dp_object_transfer_unserve(dp_object_transfer *object_transfer, const dp_peer *peer,
                                 const dp_hash *root);
-/* Is it on its way here? */
+/* Is it being fetched? */
 bool dp_object_transfer_fetches(const dp_object_transfer *object_transfer, const dp_hash *root);
 /* A job has ended. Frees the object transfer when it is closing and this was the last one: call it
  * last. */

@@ -7,9 +7,9 @@
 #include "gossip/record/wire.h"
 #include "store/object.h"
 
-/* The most that a SIGKILL may cost of a fetch: FLUSH_BYTES, or the bytes that came in FLUSH_NS_MAX.
- * To make chunks durable takes a fifth of the time at most, so the time between two flushes is four
- * times as long as the last flush took, within these limits: on a disk that needs 3 ms for it a
+/* The most that a fetch may lose by a SIGKILL: FLUSH_BYTES, or the bytes of FLUSH_NS_MAX. Making
+ * chunks durable may take at most a fifth of the time, so the time between two flushes is four
+ * times the length of the last flush, within these limits: with a disk that needs 3 ms for it a
  * line of 30 MB/s loses 1.5 MB. */
 enum { FLUSH_BYTES = 16 * 1024 * 1024, FLUSH_SHARE = 4 };
 
@@ -29,8 +29,8 @@ typedef struct put_job {
     uint8_t bytes[];
 } put_job;
 
-/* Chunks gather in one transaction, which makes the writes fast; but a fetch must go on where
- * SIGKILL ended it. */
+/* Chunks are collected in one transaction, which makes the writes fast; but a fetch must continue
+ * where SIGKILL ended it. */
 static dp_status flush_in_time(dp_object_transfer *object_transfer, dp_store *store, size_t more)
 {
     const uint64_t now_ns = uv_hrtime();
@@ -83,7 +83,8 @@ static void done_put(dp_store_thread_job *job)
     if (!object_transfer->closing) {
         if (self->complete && entry != NULL) {
             dp_object_transfer_drop_rest(object_transfer,
-                                         entry); /* Of chunks that were asked of two. */
+                                         /* For chunks that were requested from two peers. */
+                                         entry);
             dp_object_transfer_forget_fetch(object_transfer, &self->root);
         }
         hooks->chunk(hooks->context, &self->peer, &self->root, self->index, self->status);
@@ -107,17 +108,17 @@ static void take_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
     if (dp_object_transfer_ahead_take(object_transfer, peer, &chunk.root, chunk.index) &&
         chunk.found && entry != NULL && chunk.index < dp_object_chunks(entry->size) &&
         entry->asked[chunk.index] < UINT8_MAX) {
-        entry->asked[chunk.index]++; /* The node has not asked for it yet, and will. */
+        entry->asked[chunk.index]++; /* The node has not requested it yet, and will. */
         dp_object_transfer_count_asked(entry, peer);
     }
     if (!chunk.found && chunk.index == 0 && (entry == NULL || entry->asked[0] == 0)) {
-        /* The answer to INFO_GET of one that lacks it. */
+        /* The answer to INFO_GET of a peer that lacks it. */
         hooks->chunk(hooks->context, peer, &chunk.root, 0, DP_NOTFOUND);
         return;
     }
     if (entry == NULL || chunk.index >= dp_object_chunks(entry->size) ||
         entry->asked[chunk.index] == 0) {
-        return; /* Nobody asked, or it came twice. */
+        return; /* Not requested, or received twice. */
     }
     entry->asked[chunk.index]--;
     dp_object_transfer_count_answered(entry, peer);
@@ -127,7 +128,8 @@ static void take_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
         return;
     }
     if (entry->writing[chunk.index]) {
-        /* A slow disk makes the node ask others too; their chunks would only make it slower. */
+        /* A slow disk makes the node ask other peers too; their chunks would only make it
+         * slower. */
         return;
     }
     put_job *job = dp_alloc(1, sizeof *job + chunk.bytes.size);
@@ -157,7 +159,7 @@ bool dp_object_transfer_message(dp_object_transfer *object_transfer, const dp_pe
     const dp_object_transfer_hooks *hooks = &object_transfer->config.hooks;
     switch (dp_msg_type_of(bytes)) {
     case DP_MSG_INFO: {
-        /* Loop thread only; too large for its stack to be lent often. */
+        /* Loop thread only; large for its stack. */
         static dp_hash leaves[DP_CHUNKS_MAX];
         dp_wire_info info;
         if (dp_wire_read_info(bytes, &info, leaves) == DP_OK) {

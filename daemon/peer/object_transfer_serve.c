@@ -18,17 +18,17 @@ typedef struct serve_job {
     dp_run_id run;
     serve what;
     dp_buf message;
-    dp_status lost; /* DP_OK; DP_BADHASH, DP_NOTFOUND: it was whole, and is not any more */
+    dp_status lost; /* DP_OK; DP_BADHASH, DP_NOTFOUND: it is no longer whole */
 } serve_job;
 
-/* A state that somebody is fetching stays until it is whole there. Without a lease it may go, and
- * is asked for in vain. */
+/* A state that a peer fetches stays until that peer has all of it. Without the lease it may be
+ * dropped, and the peer asks in vain. */
 static void lease(const serve_job *self, dp_store *store)
 {
     DP_IGNORE(dp_ckpt_lease(store, &self->run, &self->what.root, uv_hrtime() / 1000000000U + 1));
 }
 
-/* Tells the peer that the object is not here, so that it asks another one without a wait. */
+/* Tells the peer that the object is not here, so that it asks another peer at once. */
 static dp_status say_absent(serve_job *self)
 {
     uint8_t *room = NULL;
@@ -115,7 +115,7 @@ static dp_status read_records(serve_job *self, dp_store *store)
     const dp_status status =
         dp_chain_each(store, &self->run, self->what.from, count, add_record, &writer);
     if (status != DP_OK &&
-        status != DP_AGAIN) { /* AGAIN: full; the asker goes on from where this ends. */
+        status != DP_AGAIN) { /* AGAIN: full; the peer continues from where this ends. */
         return status;
     }
     dp_buf_commit(&self->message, writer.size);
@@ -157,7 +157,7 @@ static void done_serve(dp_store_thread_job *job)
         }
     }
     if (!object_transfer->closing && self->message.size > 0) {
-        /* A lost answer is asked for again. */
+        /* If the answer is lost, the peer asks again. */
         DP_IGNORE(
             dp_transport_give(object_transfer->config.transport, &self->what.peer, &self->message));
     }
@@ -248,8 +248,8 @@ static void pump(dp_object_transfer *object_transfer)
     }
 }
 
-/* Chunks that are being read from the store, or that the transport has already, still go: at most
- * two chunks and DP_TRANSPORT_BULK_LOW. */
+/* Chunks that are being read from the store, or that the transport already has, are still sent: at
+ * most two chunks and DP_TRANSPORT_BULK_LOW. */
 void dp_object_transfer_unserve(dp_object_transfer *object_transfer, const dp_peer *peer,
                                 const dp_hash *root)
 {

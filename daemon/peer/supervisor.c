@@ -14,13 +14,13 @@
 
 enum {
     DRAIN_LOOK_MS = 100,
-    END_S = 10 /* to end in, once drained */
+    END_S = 10 /* time for the end after the drain */
 };
 
-/* The store thread's turn. It outlives the supervisor when that closes in between. */
+/* A job on the store thread. It outlives the supervisor if that is closed meanwhile. */
 typedef struct beat_job {
     dp_store_thread_job job;
-    dp_supervisor *supervisor; /* NULL: it has closed */
+    dp_supervisor *supervisor; /* NULL: the supervisor is closed */
 } beat_job;
 
 struct dp_supervisor {
@@ -28,17 +28,17 @@ struct dp_supervisor {
     uv_timer_t beat;
     uv_timer_t look;
     unsigned n_handles;
-    int socket; /* -1: nobody listens */
+    int socket; /* -1: no supervisor listens */
     struct sockaddr_un to;
     socklen_t to_size;
     beat_job *under_way;
     uint64_t drain_since_ms; /* uv_now; 0: not draining */
-    uint64_t counted;        /* rounds that had counted this node then */
+    uint64_t counted;        /* rounds that had counted this node at that time */
 };
 
 /* ---- systemd ---- */
 
-/* A message that gets lost is like one that was not sent: the supervisor has the last word. */
+/* A lost message has the same effect as an unsent one: the supervisor decides. */
 static void tell(const dp_supervisor *supervisor, const char *text)
 {
     if (supervisor->socket >= 0) {
@@ -67,7 +67,7 @@ static void on_beat(uv_timer_t *timer)
 {
     dp_supervisor *supervisor = timer->data;
     beat_job *job = supervisor->under_way == NULL ? dp_alloc(1, sizeof *job) : NULL;
-    if (job == NULL) { /* The one before has not come back: no sign of life until it does. */
+    if (job == NULL) { /* The previous job has not returned: no sign of life until it does. */
         return;
     }
     job->job.run = run_beat;
@@ -99,7 +99,7 @@ static void find_supervisor(dp_supervisor *supervisor)
     supervisor->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* Milliseconds between signs of life; 0: none are wanted. */
+/* Milliseconds between signs of life; 0: none are requested. */
 static uint64_t beat_ms(void)
 {
     const char *text = getenv("WATCHDOG_USEC"); /* NOLINT(concurrency-mt-unsafe) */
@@ -167,7 +167,8 @@ static void on_look(uv_timer_t *timer)
     } else if (access(file, F_OK) == 0) {
         char cause[DP_CONFIG_PATH_MAX + 16];
         snprintf(cause, sizeof cause, "the file %s exists", file);
-        DP_IGNORE(!dp_supervisor_drain(supervisor, cause)); /* It drains for another reason. */
+        /* It already drains for another reason. */
+        DP_IGNORE(!dp_supervisor_drain(supervisor, cause));
     }
 }
 

@@ -7,28 +7,28 @@
 #include "daemon/host/daemon.h"
 
 enum {
-    DP_SUPERVISOR_LOOK_MS = 1000 /* how often the file is looked for */
+    DP_SUPERVISOR_LOOK_MS = 1000 /* interval of checks for the file */
 };
 
-/* Tells READY=1, and from then on WATCHDOG=1 twice per WATCHDOG_USEC, each time when both the loop
- * and the store thread have had a turn: one of them that is stuck is found out. Without
- * NOTIFY_SOCKET in the environment nothing is told.
+/* Sends READY=1, and from then on WATCHDOG=1 twice per WATCHDOG_USEC, each time after both the loop
+ * and the store thread have run: so a stuck thread is noticed. Without NOTIFY_SOCKET in the
+ * environment nothing is sent.
  *
- * With the setting drain-on-file: once that file is there, the daemon goes on until a round counts
- * its work, for drain-time at most, and ends politely with 0. */
+ * With the setting drain-on-file: when that file exists, the daemon continues until a round counts
+ * its work, for drain-time at most, and ends cleanly with 0. */
 DP_MUST dp_status dp_supervisor_open(dp_supervisor **supervisor, dp_daemon *daemon);
-/* From now on drain as above; cause begins a sentence of the log. Ends at once where there is
- * nothing to wait for. False: it drains already. */
+/* Drains from now on as above; cause begins a sentence of the log. Ends at once if there is nothing
+ * to wait for. False: it already drains. */
 bool dp_supervisor_drain(dp_supervisor *supervisor, const char *cause);
-/* May a node that drains end now? NULL: not yet. Else why: a round has counted its work (counted
- * before rounds had when it began), there is no round to wait for (idle, paused, gossip, no
- * trainer, no script), or the time is over. */
+/* May a draining node end now? NULL: not yet. Otherwise the reason: a round has counted its work
+ * (counted: the number of rounds that had counted it when the drain began), there is no round to
+ * wait for (idle, paused, gossip, no trainer, no script), or the time is over. */
 const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
                                   uint64_t limit_ms);
-/* Rounds that have counted this node so far. */
+/* The number of rounds that have counted this node. */
 uint64_t dp_supervisor_counted(const dp_daemon *daemon);
-/* Tells STOPPING=1. Before the store thread closes. Accepts NULL; the memory goes when the loop has
- * run once more. */
+/* Sends STOPPING=1. Call before the store thread closes. Accepts NULL; memory is freed after one
+ * more turn of the loop. */
 void dp_supervisor_close(dp_supervisor *supervisor);
 
 #endif

@@ -10,7 +10,7 @@
 #include "daemon/peer/trainer_commands_inside.h"
 #include "store/object.h"
 
-/* Chunk by chunk: a shard may be as large as memory, and lies in the memfd already. */
+/* Chunk by chunk: a shard may be as large as memory, and the memfd already holds it. */
 static dp_status fill_memfd(dp_store *store, const dp_hash *root, const dp_object_info *info,
                             int fd)
 {
@@ -52,7 +52,7 @@ static uint32_t n_read(const command_job *self)
     return self->n_fds - (self->msg.kind == DP_TRAINER_OPEN ? 1 : 0);
 }
 
-/* Between two shards votes and records have their turn; nothing else is told before the trainer is
+/* Between two shards votes and records are written; no other command is sent before the trainer is
  * open. */
 static void run_tell(dp_store_thread_job *job, dp_store *store)
 {
@@ -85,8 +85,7 @@ static void check_failed(dp_driver *driver, const command_job *self)
     dp_driver_feed(driver, &event);
 }
 
-/* This machine has no descriptor or no memory to hand the objects over with: nothing is wrong with
- * them. */
+/* This machine has no descriptor or no memory for passing the objects; the objects are intact. */
 static bool lacks(const command_job *self)
 {
     return self->status == DP_NOMEM || self->status == DP_NOSPACE;
@@ -99,7 +98,7 @@ static void note_lack(const dp_driver *driver, const command_job *self)
                      dp_trainer_kind_name(self->msg.kind), dp_status_text(self->status));
 }
 
-/* It is tried again with the next tick, and those behind it with it: commands keep their order. */
+/* The next tick tries it again, and the commands after it, in order. */
 static void hold(dp_driver *driver, command_job *self)
 {
     if (lacks(self) && !self->told && dp_list_empty(&driver->held)) {
@@ -113,9 +112,8 @@ static void hold(dp_driver *driver, command_job *self)
     }
 }
 
-/* Handles an object for the trainer that cannot be read, or not any more: the part of the node that
- * needs it asks for it again. A part of the data is fetched anew while the trainer is started
- * again. */
+/* Handles an object for the trainer that cannot be read: the part of the node that needs it
+ * requests it again. A part of the data is fetched again while the trainer restarts. */
 static void object_is_lost(command_job *self)
 {
     dp_driver *driver = self->driver;
@@ -165,8 +163,8 @@ static void done_tell(dp_store_thread_job *job)
             check_failed(driver, self);
         } else if (self->msg.kind != DP_TRAINER_JUDGE && self->wait.answer == NULL &&
                    self->status == DP_IO) {
-            /* Told as failed, a checkpoint would count as broken for good. A fresh process is given
-             * all of it anew. */
+            /* A failure would mark a checkpoint as broken forever. A new process gets all of it
+             * again. */
             dp_trainer_process_replace(driver->trainer, "does not take its commands");
         } else {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
@@ -176,7 +174,7 @@ static void done_tell(dp_store_thread_job *job)
             self->wait.since_ms = uv_now(driver->daemon->loop);
             dp_driver_expect(driver, &self->wait);
         }
-        /* A dead trainer is reported by its hook, and all that waits with it. */
+        /* The hook of a dead trainer also reports all waiting commands. */
         DP_IGNORE(dp_trainer_process_tell(driver->trainer, &self->msg, self->fds, self->n_fds));
     }
     dp_free(self);
@@ -250,12 +248,13 @@ static void post(dp_driver *driver, command_job *job)
 {
     prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
-        dp_trainer_command_free(job); /* Without it the trainer would be out of step for good. */
+        /* Without it the trainer would never agree with the node again. */
+        dp_trainer_command_free(job);
         dp_trainer_process_replace(driver->trainer, "does not take its commands");
     }
 }
 
-/* A CHECK is answered out of order anyway, and others' updates should not wait for this record. */
+/* CHECKs are answered out of order anyway, and others' updates should not wait for this record. */
 static bool waits_for_slices(const dp_driver *driver, const command_job *job)
 {
     return driver->slices != NULL && job->msg.kind != DP_TRAINER_ADD &&
@@ -286,7 +285,7 @@ static command_job *first_behind(dp_driver *driver)
 void dp_driver_commands_release(dp_driver *driver)
 {
     while (!dp_list_empty(&driver->behind)) {
-        post(driver, first_behind(driver)); /* Where that kills the trainer, none is left. */
+        post(driver, first_behind(driver)); /* If this kills the trainer, no command is left. */
     }
 }
 

@@ -10,9 +10,9 @@ typedef struct command_job {
     dp_driver *driver;
     uint32_t life;
     dp_trainer_msg msg;
-    dp_driver_wait wait; /* command 0: no answer comes */
+    dp_driver_wait wait; /* command 0: there is no answer */
     dp_status status;
-    bool told; /* that it waits */
+    bool told; /* that it waits was logged */
     uint32_t n_fds;
     int fds[DP_TRAINER_FDS_MAX];
     uint32_t n_roots;

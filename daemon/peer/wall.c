@@ -12,7 +12,7 @@ void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t
         at++;
     }
     if (peer_ms > INT64_MAX / 2 || steady_ms > INT64_MAX / 2) {
-        return; /* No time that anybody lives in. */
+        return; /* Not a possible present time. */
     }
     if (at == wall->n && wall->n == DP_WALL_MET_MAX) {
         at = wall->next;
@@ -30,7 +30,7 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The most that lie within DP_WALL_AGREE_MS, and where they begin. */
+/* The largest group within DP_WALL_AGREE_MS, and its start. */
 static uint32_t most_agreeing(const int64_t *sorted, uint32_t n, uint32_t *first)
 {
     uint32_t best = 0;

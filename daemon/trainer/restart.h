@@ -1,7 +1,7 @@
 /* The wait before a crashed trainer is restarted. The wait doubles with every death of the same
- * cause, so a cause that lasts costs little, and one cause does not slow the return after another.
- * Each wait is drawn at random from its upper half: trainers that die together, as several do when
- * one machine lacks memory, come back one after the other. Pure. */
+ * cause, so a lasting cause costs little, and one cause does not delay the restart after another.
+ * Each wait is drawn at random from its upper half: trainers that die together, for example if one
+ * machine lacks memory, restart one after another. Pure. */
 #ifndef DP_DAEMON_TRAINER_RESTART_H
 #define DP_DAEMON_TRAINER_RESTART_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef enum dp_death {
-    DP_DEATH_OUTSIDE = 0, /* killed by somebody, or replaced: not its own fault */
+    DP_DEATH_OUTSIDE = 0, /* killed from outside, or replaced: not its own fault */
     DP_DEATH_OWN,
     DP_DEATH_MEMORY,  /* killed by the kernel */
     DP_DEATH_MISSING, /* no such program */
@@ -22,9 +22,9 @@ enum {
         1000, /* after the first by the other two: a lack of memory or descriptors ends later */
     DP_RESTART_MAX_MS = 60 * 1000,
     DP_RESTART_FORGIVE_MS =
-        60 * 1000, /* each such time that a trainer lives takes one death back, of every cause */
-    DP_RESTART_FAILS = 5, /* deaths in a row of one cause from which on it counts as failing */
-    DP_RESTART_EARLY_MS = 10 * 60 * 1000 /* an early start is granted once in that time */
+        60 * 1000,        /* after each such time of life one death of every cause is forgiven */
+    DP_RESTART_FAILS = 5, /* consecutive deaths of one cause after which it counts as failing */
+    DP_RESTART_EARLY_MS = 10 * 60 * 1000 /* an early start is granted once in this time */
 };
 
 /* Zeroed at the start. */
@@ -36,10 +36,9 @@ typedef struct dp_restart {
 
 /* After a life of lived_ms: milliseconds until the next start. random: any 32 bits. */
 uint64_t dp_restart_wait(dp_restart *restart, dp_death cause, uint64_t lived_ms, uint32_t random);
-/* The most deaths in a row of one cause that a trainer which has lived for lived_ms has behind
- * it. */
+/* The most consecutive deaths of one cause before a trainer that has lived for lived_ms. */
 uint32_t dp_restart_deaths(const dp_restart *restart, uint64_t lived_ms);
-/* May the wait be cut short now? Once in DP_RESTART_EARLY_MS: true spends it. */
+/* May the wait be shortened now? Once in DP_RESTART_EARLY_MS: true uses this up. */
 bool dp_restart_early(dp_restart *restart, uint64_t now_ms);
 
 #endif

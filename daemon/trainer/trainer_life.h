@@ -12,16 +12,16 @@ typedef struct packet {
     uint32_t n_fds;
 } packet;
 
-/* One life of the process. Its memory goes when both handles are closed. */
+/* One life of the process. Its memory is freed when both handles are closed. */
 typedef struct life {
     uv_process_t process;
     uv_poll_t poll;
-    dp_trainer_process *trainer; /* NULL once the trainer has let go of it */
+    dp_trainer_process *trainer; /* NULL after the trainer has dropped it */
     int socket;
     uint32_t n_handles;
     bool exited;
     bool said_hello;
-    bool hung_up; /* it has closed its end, and nothing is read or sent any more */
+    bool hung_up; /* it has closed its end; nothing is read or sent any more */
     dp_list queue;
     uint32_t n_queued;
     dp_trainer_msg incoming;
@@ -34,12 +34,12 @@ struct dp_trainer_process {
     life *life;
     uv_timer_t *restart; /* runs until HELLO, the end, or the next start */
     dp_restart backoff;
-    /* uv_now when the life under way, or the last one, said HELLO; 0: it did not */
+    /* uv_now at the HELLO of this life, or of the last one; 0: none */
     uint64_t began_ms;
     uint32_t n_starts;
-    uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
+    uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last deaths of its own, a ring */
     uint32_t n_deaths;
-    dp_oom oom; /* of the life under way */
+    dp_oom oom; /* of the present life */
     bool closing;
 };
 

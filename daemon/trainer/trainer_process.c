@@ -16,7 +16,7 @@
 
 enum {
     WORKER_FD = 3,
-    PACKETS_PER_TURN = 64 /* so that a trainer that floods does not keep the loop from its peers */
+    PACKETS_PER_TURN = 64 /* so that a flooding trainer does not keep the loop from serving peers */
 };
 
 static void close_fds(const int *fds, uint32_t n_fds)
@@ -47,7 +47,7 @@ static void on_handle_closed(uv_handle_t *handle)
     dp_free(self);
 }
 
-/* The process is gone or must go: forgets it, and drops its messages. */
+/* The process has ended or must end: forgets it, and drops its messages. */
 static void end_life(life *self)
 {
     if (self->trainer != NULL) {
@@ -58,7 +58,7 @@ static void end_life(life *self)
         uv_close((uv_handle_t *)&self->poll, on_handle_closed);
     }
     if (!self->exited) {
-        DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0); /* It may have ended just now. */
+        DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0); /* It may have just ended. */
     } else if (!uv_is_closing((uv_handle_t *)&self->process)) {
         uv_close((uv_handle_t *)&self->process, on_handle_closed);
     }
@@ -80,7 +80,7 @@ static void start_again(dp_trainer_process *trainer, dp_death cause)
     uv_timer_start(trainer->restart, on_restart, wait_ms, 0);
 }
 
-/* The hook may ask when the next start is, and may close the trainer. */
+/* The hook may query the time of the next start, and may close the trainer. */
 static void report_down(dp_trainer_process *trainer, dp_death kind, const char *cause)
 {
     start_again(trainer, kind);
@@ -93,8 +93,8 @@ static void report_death(dp_trainer_process *trainer, dp_death kind, const char 
     report_down(trainer, kind, cause);
 }
 
-/* Memory or file descriptors that this machine lacks are not the trainer's fault, so they use up
- * none of its restarts. */
+/* A lack of memory or file descriptors of this machine is not the trainer's fault, so it uses none
+ * of its restarts. */
 static void report_lack(dp_trainer_process *trainer)
 {
     trainer->config.hooks.down(trainer->config.hooks.context,
@@ -102,7 +102,7 @@ static void report_lack(dp_trainer_process *trainer)
     uv_timer_start(trainer->restart, on_restart, DP_TRAINER_RETRY_MS, 0);
 }
 
-/* Of somebody on this machine: a device that fails ends a process in other ways. */
+/* Signals of other programs on this machine: a failing device ends a process in other ways. */
 static bool is_from_outside(int signal)
 {
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
@@ -140,8 +140,8 @@ static void on_lingering(uv_timer_t *timer)
     }
 }
 
-/* It ends by itself now, or was killed, and on_exit tells which: killed here at once both would
- * look the same. */
+/* It ends by itself now, or was killed, and on_exit shows which: after a kill here both would look
+ * the same. */
 static void wait_for_end(life *self)
 {
     uv_poll_stop(&self->poll);
@@ -204,7 +204,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         wait_for_end(self);
         return;
     }
-    if ((events & (UV_READABLE | UV_DISCONNECT)) != 0) { /* Its last words come before the end. */
+    /* Its last messages come before the end. */
+    if ((events & (UV_READABLE | UV_DISCONNECT)) != 0) {
         receive(self);
     }
     if ((events & UV_WRITABLE) != 0 && self->trainer != NULL && uv_is_active((uv_handle_t *)poll)) {
@@ -231,7 +232,7 @@ static void flush(life *self)
         if (status == DP_AGAIN) {
             break;
         }
-        drop_packet(self, first); /* Sent, or the process is dying and on_exit tells. */
+        drop_packet(self, first); /* Sent, or the process is dying and on_exit reports it. */
     }
     watch(self);
 }
@@ -310,7 +311,7 @@ static void on_restart(uv_timer_t *timer)
     dp_trainer_process *trainer = timer->data;
     const dp_status status = trainer->life == NULL ? begin_life(trainer) : DP_OK;
     if (status == DP_IO ||
-        status == DP_NOMEM) { /* No trainer is to blame for this daemon's lack. */
+        status == DP_NOMEM) { /* The trainer is not at fault for a lack of this daemon. */
         uv_timer_start(timer, on_restart, DP_TRAINER_RETRY_MS, 0);
     } else if (status != DP_OK) {
         start_again(trainer, DP_DEATH_MISSING);
@@ -371,7 +372,8 @@ dp_status dp_trainer_process_start(dp_trainer_process *trainer, dp_why *why)
     const dp_status status = begin_life(trainer);
     if (status != DP_OK) {
         start_again(trainer,
-                    DP_DEATH_MISSING); /* It may be installed later, or memory may come back. */
+                    /* It may be installed later, or memory may be available again. */
+                    DP_DEATH_MISSING);
         return dp_why_set(why, status, "cannot start the trainer %s: %s", trainer->program,
                           dp_status_text(status));
     }

@@ -18,7 +18,8 @@ static void add_number(dp_trainer_words *all, char *option, uint64_t value)
     add_word(all, text);
 }
 
-/* Most of it last, and only when it says something: a trainer of one's own may not know it. */
+/* Optional arguments come last, and only if they are set: another trainer program may not know
+ * them. */
 void dp_trainer_say(dp_trainer_words *all, const dp_trainer_process_config *config, char *program,
                     char *own_backend, int worker_fd)
 {

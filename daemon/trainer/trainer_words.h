@@ -12,7 +12,7 @@ typedef struct dp_trainer_words {
     char numbers[DP_TRAINER_WORDS_MAX][DP_TRAINER_NUMBER_MAX];
 } dp_trainer_words;
 
-/* program and backend ("": none is asked for) stay the caller's and must live as long. fd: of the
+/* The caller keeps program and backend ("": none requested), which must live as long. fd: the
  * trainer's end of the socket. */
 void dp_trainer_say(dp_trainer_words *all, const dp_trainer_process_config *config, char *program,
                     char *backend, int fd);

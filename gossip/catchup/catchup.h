@@ -63,6 +63,8 @@ void dp_catchup_state(dp_node *node);
 void dp_catchup_state_tick(dp_node *node);
 /* Nobody linked gives a certified state, and every update of every round is here. */
 bool dp_catchup_needs_no_state(const dp_node *node);
+/* Could this node compute the newest state by its own disk alone, if it started again now? */
+bool dp_catchup_can_restart(const dp_node *node);
 /* From the state of this round it is fewer bytes to fetch a newer certified state, with the updates
  * after it, than the updates alone, and enough rounds are missing. */
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round);

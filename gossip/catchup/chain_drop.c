@@ -70,11 +70,12 @@ void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
 
 /* The first round whose blobs are kept: all that a node needs to start from the newest checkpoint
  * here that the chain proves, or from one that was the newest lately (SAFETY G3), and more while
- * they come to a quarter of a state, since a replay is then the cheaper way to catch up. */
+ * they come to a quarter of a state, since a replay is then the cheaper way to catch up. A fetched
+ * state is no checkpoint: the next life does not find it (SAFETY G5). */
 static uint64_t first_kept(const dp_node *node)
 {
     const dp_saved *const ckpt = dp_saved_proven(node);
-    const uint64_t newest = ckpt != NULL ? ckpt->round : 0;
+    const uint64_t newest = ckpt != NULL && !ckpt->fetched ? ckpt->round : 0;
     uint64_t round = node->ledger.round;
     uint64_t bytes = 0;
 

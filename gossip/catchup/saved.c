@@ -96,14 +96,28 @@ void dp_saved_add(dp_node *node, uint64_t round, const dp_hash *root, uint64_t b
     dp_node_changed(node);
 }
 
+static bool is_own(const dp_saved *ckpt)
+{
+    return ckpt->has && !ckpt->bad && !ckpt->fetched;
+}
+
+bool dp_saved_is_own(const dp_node *node, uint64_t round)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < DP_SAVED_MAX; i++) {
+        found = found || (is_own(&node->saved->at[i]) && node->saved->at[i].round == round);
+    }
+    return found;
+}
+
 uint64_t dp_saved_own(const dp_node *node)
 {
     uint64_t newest = 0;
 
     for (uint32_t i = 0; i < DP_SAVED_MAX; i++) {
         const dp_saved *ckpt = &node->saved->at[i];
-        const bool own = ckpt->has && !ckpt->bad && !ckpt->fetched;
-        newest = own && ckpt->round > newest ? ckpt->round : newest;
+        newest = is_own(ckpt) && ckpt->round > newest ? ckpt->round : newest;
     }
     return newest;
 }

@@ -39,6 +39,8 @@ void dp_saved_mark_bad(dp_node *node, const dp_hash *root);
 /* Is it the state after this round? False also when that is not known. */
 bool dp_saved_is_certified(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
                            bool *known);
+/* Is there a checkpoint of its own of this round, which it would find again? */
+bool dp_saved_is_own(const dp_node *node, uint64_t round);
 /* Round of the newest checkpoint of its own that it would find again; 0: none. */
 uint64_t dp_saved_own(const dp_node *node);
 uint64_t dp_saved_newest(const dp_node *node);

@@ -98,6 +98,18 @@ bool dp_catchup_needs_no_state(const dp_node *node)
     return best_state(node, 1) == DP_MEMBER_NONE && replay_bytes(node, 0) == 0;
 }
 
+bool dp_catchup_can_restart(const dp_node *node)
+{
+    const dp_hash *init = &node->manifest.init;
+    bool can = replay_bytes(node, 0) == 0 && (dp_hash_is_zero(init) || dp_node_holds(node, init));
+
+    for (uint32_t i = 0; i < DP_SAVED_MAX && !can; i++) {
+        const uint64_t round = node->saved->at[i].round;
+        can = dp_saved_is_own(node, round) && replay_bytes(node, round) == 0;
+    }
+    return can;
+}
+
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
 {
     const dp_catchup *catchup = node->catchup;

@@ -138,7 +138,7 @@ void dp_node_send_voters(dp_node *node, dp_view message);
 DP_MUST bool dp_node_send_linked_voters(dp_node *node, dp_view message);
 void dp_node_send_all(dp_node *node, dp_view message);
 
-/* ---- held.c ---- */
+/* ---- holds.c ---- */
 
 uint64_t dp_node_size(const dp_node *node, const dp_hash *root);
 void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size);

@@ -47,7 +47,10 @@ typedef enum dp_action_type {
     DP_DO_APPLY,           /* u.apply; answer: APPLIED */
     DP_DO_FREEZE,          /* u.mix.exchange; answer: FROZEN */
     DP_DO_MIX,             /* u.mix; answer: MIXED */
-    DP_DO_SAVE, /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
+    /* u.save: make a checkpoint of the trainer's state: the one just applied, or one that was
+     * loaded and is a whole object here. The cadence is the driver's. Answer: SAVED, or nothing;
+     * then it is asked again */
+    DP_DO_SAVE,
     DP_DO_NOTE, /* u.note: something a person may ask about later */
     DP_DO_HALT, /* u.note: proof of a double vote; keep state, stop committing */
     /* close this node and open it anew from what is durable, as after a crash: it hears no more

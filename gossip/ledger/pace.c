@@ -17,7 +17,7 @@ dp_pace dp_pace_first(const dp_manifest *manifest)
 
     /* The version with the gain of codecs has this rule too; runs from before it count as they
      * did. */
-    return (dp_pace){.bounded = manifest->codec_gain == DP_GAINS_OF_CODEC,
+    return (dp_pace){.bounded = manifest->codec_gain == DP_ON,
                      .first = steps > share ? steps : share,
                      .first_ms = manifest->round_ms};
 }

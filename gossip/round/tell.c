@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/catchup/catchup.h"
 #include "gossip/context/context.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
@@ -25,11 +26,12 @@ static bool may_offer(const dp_node *node)
     return node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
            (entry->caps & DP_CAP_VOTE) != 0 && node->standing.has_theta &&
            node->standing.applied ==
-               node->ledger.round && /* A voter can give back every state from its own on. */
+               node->ledger.round && /* A voter can give back every state from its own on, */
            uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
            (index == DP_NOBODY || needs_fork(node) ||
             memcmp(node->ledger.voters[index].key, node->config.vote_public_key,
-                   DP_PUBLIC_KEY_BYTES) != 0);
+                   DP_PUBLIC_KEY_BYTES) != 0) &&
+           (dp_catchup_can_restart(node) || dp_broken(236)); /* ... after a crash too. */
 }
 
 /* In a large run each voter has links to many candidates, so nobody has to carry their offers to

@@ -221,7 +221,8 @@ void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root)
     node->standing.has_theta = true;
     node->standing.tensor_root = *tensor_root;
     node->standing.state_root = dp_state_root(round, tensor_root, &digest);
-    train->saved = false;
+    train->save_at = (dp_time){0};
+    train->saves = 0;
     dp_catchup_free(node);
     if (dp_chain_certified(node, round, &certified) &&
         !dp_hash_equal(&certified, &node->standing.state_root)) {

@@ -14,6 +14,10 @@
 #include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 
+/* A checkpoint that was not made is asked for again after 5 s, 10 s, up to 5 minutes. */
+#define SAVE_AGAIN_US (5 * DP_SECOND)
+enum { SAVE_DOUBLINGS_MAX = 6 };
+
 /* ---- training ---- */
 
 void dp_train_certified(dp_node *node, uint64_t round)
@@ -33,22 +37,45 @@ void dp_train_certified(dp_node *node, uint64_t round)
     }
 }
 
+/* The state at hand has to be a checkpoint, whatever the driver's cadence: a voter's disk must lead
+ * to the newest state, and blobs are kept for DP_HISTORY_ROUNDS at most (SAFETY G5). */
+static bool must_save(const dp_node *node)
+{
+    return dp_ledger_voter(&node->ledger, &node->self) != DP_NOBODY &&
+           node->standing.applied >= dp_saved_own(node) + DP_HISTORY_ROUNDS / 2;
+}
+
+/* The driver writes a checkpoint at its own cadence, and the write may fail: it is asked again. */
 static void save(dp_node *node)
 {
     dp_train *train = node->train;
     dp_hash certified;
-    const dp_history_row *row = dp_chain_row(node, node->standing.applied);
+    const uint64_t round = node->standing.applied;
+    const dp_history_row *row = dp_chain_row(node, round);
 
-    if (train->saved || row == NULL ||
-        !dp_chain_certified(node, node->standing.applied, &certified)) {
+    if (row == NULL || dp_saved_is_own(node, round) ||
+        !dp_time_reached(node->now, train->save_at) || (dp_broken(234) && train->saves > 0) ||
+        !dp_chain_certified(node, round, &certified)) {
         return;
     }
-    train->saved = true;
+    train->save_at = dp_time_after(node->now, SAVE_AGAIN_US << train->saves);
+    train->saves += train->saves < SAVE_DOUBLINGS_MAX ? 1 : 0;
     dp_action *action = dp_out_add(&node->out, DP_DO_SAVE);
-    action->u.save.round = node->standing.applied;
+    action->u.save.round = round;
     action->u.save.slot = row->slot;
     action->u.save.state_root = certified;
     action->u.save.tensor_root = node->standing.tensor_root;
+    action->u.save.must = must_save(node);
+}
+
+/* When a checkpoint is asked for again; DP_NEVER: the state is one, or none may be made of it. */
+static dp_time save_wake(const dp_node *node)
+{
+    const dp_train *train = node->train;
+    const bool waits = node->standing.state == DP_TRAINER_SET && train->saves > 0 &&
+                       !dp_saved_is_own(node, node->standing.applied);
+
+    return waits && train->save_at.us > node->now.us ? train->save_at : DP_NEVER;
 }
 
 static bool is_alive(const void *context, const dp_peer *peer)
@@ -243,6 +270,9 @@ void dp_train_advance(dp_node *node)
     }
     if (node->standing.applied < node->ledger.round &&
         (!dp_broken(27) || train->fresh || !may_publish(node))) {
+        if (train->fresh && node->standing.applied == train->moving_round && !dp_broken(235)) {
+            save(node); /* It was fetched: the next life shall find it too (SAFETY G5). */
+        }
         dp_train_replay(node);
         return;
     }
@@ -265,7 +295,7 @@ void dp_train_tick(dp_node *node)
     }
 }
 
-dp_time dp_train_wake(const dp_node *node)
+static dp_time publish_wake(const dp_node *node)
 {
     const dp_train *train = node->train;
 
@@ -278,6 +308,14 @@ dp_time dp_train_wake(const dp_node *node)
     }
     const dp_time due = dp_time_after(node->round->opened, part_us(node));
     return due.us > node->now.us ? due : DP_NEVER; /* After it every TRAINED event asks again. */
+}
+
+dp_time dp_train_wake(const dp_node *node)
+{
+    const dp_time publish = publish_wake(node);
+    const dp_time save_again = save_wake(node);
+
+    return publish.us < save_again.us ? publish : save_again;
 }
 
 /* ---- events ---- */
@@ -342,6 +380,9 @@ void dp_train_event(dp_node *node, const dp_event *event)
         dp_train_applied(node, event);
         break;
     case DP_EV_SAVED:
+        if (dp_saved_own(node) == 0) {
+            dp_node_repeat_now(node); /* An offer to vote waits for it. */
+        }
         dp_saved_add(node, event->u.saved.round, &event->u.saved.tensor_root,
                      event->u.saved.tensor_bytes, false);
         dp_saved_drop_before(node, event->u.saved.round,

@@ -53,8 +53,9 @@ typedef struct dp_train {
     dp_part_cuts publish_cuts;
     uint64_t publish_order; /* of the newest row of F then */
     bool row_failed;
-    bool row_waits; /* a row is to be written when the one under way has ended */
-    bool saved;     /* DP_DO_SAVE was asked for applied */
+    bool row_waits;  /* a row is to be written when the one under way has ended */
+    dp_time save_at; /* DP_DO_SAVE for applied is asked then, unless it is a checkpoint by then */
+    uint32_t saves;  /* how often it was */
     /* the published or frozen work is of samples outside of this node's lease: the next load drops
      * it */
     bool spoiled;

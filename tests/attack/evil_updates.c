@@ -1,21 +1,21 @@
-/* evil_trainer: a trainer that harms the run with well-formed updates. It stands between a daemon,
- * whose `worker` it is, and a real dpnode-worker, and passes everything on but PUBLISHED: that it
- * decodes, changes, encodes by the same codec, and tells with the numbers that belong to it. The
- * claims of the update's author about its training samples stay true.
+/* evil_trainer: a trainer that harms the run with well-formed updates. It runs as the `worker` of a
+ * daemon, starts a real dpnode-worker, and forwards everything except PUBLISHED: it decodes this
+ * update, changes it, encodes it by the same codec, and sends it with matching numbers. The claims
+ * about the training samples stay true.
  *
  *   evil_trainer KIND[@ROUND] REAL-WORKER ARGUMENT...
  *
  *   honest        as it is
  *   flip1         times -1
  *   flip10        times -10
- *   flip10-step   the same, and "1 step" is told
+ *   flip10-step   the same, and it claims one step
  *   noise         a random vector of the same length
  *   zero          nothing
  *   replay        its own update of three publications before
  *   drift         less 0.3 of its length along the mean of the record applied last
  *
- * From ROUND on (1); before, it is honest. Without --fd among the arguments it is the real worker.
- * Exit as the real worker, or 64 for arguments, 70. */
+ * It is hostile from ROUND on (default 1). Without --fd among the arguments it just executes the
+ * real worker. Exit status of the real worker, or 64 for wrong arguments, 70. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -62,11 +62,11 @@ struct evil {
     uint64_t from; /* round */
     int daemon;
     int worker;
-    size_t n; /* of every vector; 0: not known yet */
+    size_t n; /* of every vector; 0: unknown */
     dp_rng rng;
-    float *kept[KEPT]; /* own updates, the oldest at next once all are there */
+    float *kept[KEPT]; /* own updates; once the ring is full, the oldest is at next */
     size_t next;
-    pthread_mutex_t lock; /* guards mean, which the other thread makes */
+    pthread_mutex_t lock; /* guards mean, which the other thread computes */
     float *mean;          /* of the record applied last; NULL: none yet */
 };
 
@@ -110,7 +110,8 @@ static bool make_flip10(evil *e, float *a)
 static bool make_noise(evil *e, float *a)
 {
     const double norm = norm_of(a, e->n);
-    for (size_t i = 0; i < e->n; i++) { /* Bell-shaped: eight dice. */
+    /* Approximately normal: the sum of eight uniform numbers. */
+    for (size_t i = 0; i < e->n; i++) {
         int64_t sum = 0;
         for (int j = 0; j < 8; j++) {
             sum += (int64_t)dp_rng_below(&e->rng, 1 << 16) - (1 << 15);
@@ -280,7 +281,7 @@ static dp_status see_items(const evil *e, const dp_trainer_msg *msg, const int *
     return status;
 }
 
-/* Of whole updates in one command. */
+/* Only whole updates in one command. */
 static void see(evil *e, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds)
 {
     if (e->kind->make != make_drift || msg->kind != DP_TRAINER_APPLY || msg->cuts.n > 0 ||
@@ -315,7 +316,8 @@ static void *to_worker(void *context)
             close_all(fds, n_fds);
         }
     }
-    DP_IGNORE(shutdown(e->worker, SHUT_RDWR)); /* The worker ends, and with it the other way. */
+    /* The worker ends, and with it the other direction. */
+    DP_IGNORE(shutdown(e->worker, SHUT_RDWR));
     return NULL;
 }
 
@@ -354,8 +356,8 @@ static void to_daemon(evil *e)
 
 /* ---- The real worker. */
 
-/* Its --fd becomes the worker's end of a pair; the place of the number among the arguments. NULL:
- * there is none. */
+/* Replaces its --fd by the worker's end of a socket pair; returns the place of the number among the
+ * arguments. NULL: there is none. */
 static char **find_fd(char **arguments)
 {
     for (; *arguments != NULL; arguments++) {
@@ -388,8 +390,7 @@ static int exit_of(pid_t pid)
     if (waitpid(pid, &status, 0) != pid) {
         return EX_SOFTWARE;
     }
-    if (WIFSIGNALED(
-            status)) { /* Die of the same, so that the daemon sees what it would have seen. */
+    if (WIFSIGNALED(status)) { /* Ends by the same signal, so that the daemon sees the same end. */
         signal(WTERMSIG(status), SIG_DFL);
         raise(WTERMSIG(status));
     }
@@ -414,7 +415,8 @@ static int serve(evil *e, char *real, char **arguments, char **number)
         return EX_SOFTWARE;
     }
     to_daemon(e);
-    DP_IGNORE(shutdown(e->daemon, SHUT_RDWR)); /* Ends the other thread, whoever hung up. */
+    /* Ends the other thread, whichever side has closed. */
+    DP_IGNORE(shutdown(e->daemon, SHUT_RDWR));
     pthread_join(thread, NULL);
     close(e->worker);
     return exit_of(pid);

@@ -1,18 +1,18 @@
-/* dpattack: somebody who holds one token and has read the code, against daemons that listen.
+/* dpattack: an attacker that holds one token and knows the code, against listening daemons.
  * tests/attack/run.py starts it beside them.
  *
  *   dpattack MODE TOKEN-FILE SECONDS COUNT ADDRESS[,ADDRESS...] [PEER,...]
  *
  *   identity  COUNT connections to each address, each in the name of one of the members PEER,...,
- *             with the highest boot id there is
+ *             with the highest possible boot id
  *   guests    COUNT identities with credentials made from the token, linked to every address
- *   talk      one of them, which tells of COUNT invented ones each second
- *   hold      COUNT of them, each with a long message to every address that it does not end
- *   newer     COUNT of them, each of which says that it has a million records more
+ *   talk      one of them, which announces COUNT invented ones each second
+ *   hold      COUNT of them, each sends to every address a long message that never ends
+ *   newer COUNT of them, each claims to have a million records more
  *
- * Prints one line of JSON: the most links that had stood for a second at one time (the last message
- * of a handshake is the attacker's: it believes in a link until the other end cuts it), how many
- * came up ever, handshakes that failed. Exit 0, or 64 for arguments, 70. */
+ * Prints one line of JSON: the largest number of links that were a second old at one time (the
+ * attacker sends the last message of a handshake: it counts a link until the other end cuts it),
+ * the number of all links, and of failed handshakes. Exit 0, or 64 for arguments, 70. */
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void become(liar *self)
     dp_identity_of_seed(&entropy, &self->identity);
 }
 
-/* Makes the credential that a holder of the token can make for anybody: a certificate of the
+/* Makes a credential that a holder of the token can make for any peer: a certificate of the
  * victim's identity key and this attacker's static key. */
 static void impersonate(liar *self, const dp_peer *victim)
 {
@@ -106,8 +106,7 @@ static void impersonate(liar *self, const dp_peer *victim)
     memcpy(self->credential + DP_CERT_BYTES, a->invite.chain,
            (size_t)a->invite.n_certs * DP_CERT_BYTES);
     self->credential_bytes = (1 + (size_t)a->invite.n_certs) * DP_CERT_BYTES;
-    /* It names itself as the victim, too: the signature of the handshake is all that it cannot
-     * make. */
+    /* It also uses the victim's name; it cannot forge only the signature of the handshake. */
     memcpy(self->identity.ed.public_key, victim->bytes, sizeof self->identity.ed.public_key);
 }
 
@@ -140,8 +139,7 @@ static bool sign_as(void *context, int key, const char *domain, dp_view bytes,
     return true;
 }
 
-/* A node that nobody has ever seen is alive, and can be dialled at an address that somebody else
- * has. */
+/* Announces that an invented node is alive at the address of another node. */
 static void invent(liar *self)
 {
     uint8_t bytes[DP_STATEMENT_BYTES_MAX];
@@ -191,7 +189,7 @@ static void boast(liar *self)
     send_to_all(self, DP_LANE_CONTROL, dp_view_of(message, writer.size));
 }
 
-/* With its upload limited to next to nothing it never ends. */
+/* With almost no upload rate the message never ends. */
 static void hold(liar *self)
 {
     static uint8_t bytes[DP_MESSAGE_BULK_MAX];
@@ -457,5 +455,5 @@ int main(int argc, char **argv)
     uv_run(&a.loop, UV_RUN_DEFAULT);
     report(&a);
     fflush(stdout);
-    _Exit(0); /* Nothing of it is worth closing. */
+    _Exit(0); /* The process ends here, so nothing needs to be closed. */
 }

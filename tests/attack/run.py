@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Somebody with one token against real daemons: a table of attacks and of what they change.
+"""An attacker with one token against real daemons: a table of attacks and their effects.
 
 usage: tests/attack/run.py [BINARIES] [ATTACK...]
 
-Four daemons train; a token for one node has been used by one of them, and dpattack uses it too, or connects without saying anything. A row tells,
-without the attack and under it: rounds in ten seconds, what the busiest daemon takes of a processor, the memory of the largest; then how long a
-newcomer with a token of its own took to join meanwhile, and what the attacker had. The attacker runs at nice 5: below the daemons, above
-their trainers. Exit status 1 when a bound is broken.
+Four daemons train; one of them has used a token for one node, and dpattack uses it too, or connects silently. A row gives, without and with the
+attack: rounds in ten seconds, the processor share of the busiest daemon, the memory of the largest; then the time in which a newcomer with its own
+token joined, and the result of the attacker. The attacker runs at nice 5: below the daemons, above their trainers. Exit status 1 if a bound is
+broken.
 """
 
 import json
@@ -35,14 +35,14 @@ def rss(node):
 
 
 def seconds_of(node):
-    """Of a processor, that the daemon has used; its trainer is a process of its own."""
+    """Processor seconds of the daemon; its trainer is a process of its own."""
     with open(f"/proc/{node.process.pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Field:
-    """The run that is attacked."""
+    """The attacked run."""
 
     def __init__(self, binaries, folder):
         self.binaries = binaries
@@ -61,7 +61,7 @@ class Field:
         self.calm_memory = max(rss(n) for n in self.nodes)
 
     def rounds(self, seconds):
-        """In ten seconds, by the chain of the first node; and what the busiest daemon took of a processor meanwhile."""
+        """Rounds in ten seconds, by the chain of the first node, and the processor share of the busiest daemon meanwhile."""
         first, begin = self.nodes[0].run()["round"], time.monotonic()
         used = [seconds_of(n) for n in self.nodes]
         time.sleep(seconds)
@@ -101,7 +101,7 @@ class Field:
 
 
 def watch(field, process):
-    """Rounds, memory and a join while the attack runs; then what the attacker had."""
+    """Rounds, memory and a join during the attack; then the result of the attacker."""
     rounds, share = field.rounds(WATCH_S)
     memory = max(rss(n) for n in field.nodes)
     join = field.join()
@@ -124,7 +124,7 @@ def ids(field):
 
 
 def silent(count, addresses):
-    """Connections that say nothing, from so many addresses of different networks, held and opened again."""
+    """Silent connections from so many addresses of different networks, held and opened again."""
     def attack(field):
         sources = [f"127.{1 + i % 200}.{i // 200}.1" for i in range(addresses)]
         held = []
@@ -142,11 +142,11 @@ def silent(count, addresses):
     return attack
 
 
-# The aim of the attacker -> the way. The bounds on rounds, memory and joins hold for all.
+# The aim of the attacker -> its arguments. The bounds on rounds, memory and joins hold for all.
 ATTACKS = {
     # Votes, and the real one locked out: a certificate in a voter's name with the attacker's channel key, and the highest boot id.
     "identity": by_client("identity", 6, lambda field, had: had["links_most"] == 0, ids),
-    # Rounds that wait for it, and places: identities of a token that is used up.
+    # Delay of rounds, and places in the roster: identities of a token that is used up.
     "guests": by_client("guests", 60, lambda field, had: field.members() <= 4 + field.joined),
     # A thousand of them: their handshakes take processor time.
     "many": by_client("guests", 1000, lambda field, had: field.members() <= 4 + field.joined),
@@ -154,7 +154,7 @@ ATTACKS = {
     "talk": by_client("talk", 60, lambda field, had: len(field.nodes[0].ask("peers")["peers"]) < 100),
     # Memory: messages of 4 MiB that never end.
     "hold": by_client("hold", 45),
-    # A newcomer that asks it for records which it does not have.
+    # A newcomer that asks it for records, which it does not have.
     "newer": by_client("newer", 12),
     # The port.
     "silent 64": silent(64, 4),
@@ -176,7 +176,7 @@ def main():
         print(f"{'attack':12} {'rounds in 10 s':>20} {'processor, %':>16} {'memory, MiB':>16} {'join, s':>8}  the attacker had")
         for name in wanted:
             rounds, share, memory, join, had, holds = ATTACKS[name](field)
-            if rounds < ROUNDS_LEAST * field.calm_rounds:  # Other programs may have come meanwhile: what is possible without it now?
+            if rounds < ROUNDS_LEAST * field.calm_rounds:  # Other programs may have started meanwhile: measures again without the attack.
                 field.calm_rounds, field.calm_share = field.rounds(WATCH_S)
             good = (holds and rounds >= ROUNDS_LEAST * field.calm_rounds and join <= JOIN_MOST_S and
                     memory <= field.calm_memory + MEMORY_MOST)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Real daemons of which one has a trainer that harms (evil_trainer): what becomes of the model.
+"""Real daemons, one of which has a harmful trainer (evil_trainer): its effect on the model.
 
 usage: tests/attack/trainers.py [--binaries FOLDER] [--nodes N] [--rounds N] [--from ROUND] [--trust open|members] [KIND...]
 
-For each kind a run of N daemons, of which the last one's trainer is evil from that round on. A row tells the held-out loss of the first node when
-the attack begins and so many rounds later, in how many of these rounds the evil one's updates were counted, and whether it is a member
-then; the others must hold the same state. Its token lets it train and not vote. Without a kind: all of them, honest first. Judges nothing: exit status 1 only when a run breaks."""
+For each kind a run of N daemons; the trainer of the last one is hostile from that round on. A row gives the held-out loss of the first node when
+the attack begins and so many rounds later, the number of these rounds that counted hostile updates, and whether their author is still a member; the
+others must hold the same state. Its token allows it to train but not to vote. Without a kind: all of them, honest first. Checks no bounds: exit
+status 1 only if a run fails."""
 
 import argparse
 import os
@@ -48,7 +49,7 @@ def start(folder, args, kind):
 
 
 def loss_at(nodes, number):
-    """Of the first node, once that round is decided, and what the last one has had counted by then."""
+    """The loss of the first node once that round is decided, and the number of counted updates of the last node until then."""
     wait_for(lambda: nodes[0].run()["round"] >= number, PATIENCE_S, f"round {number} comes")
     return nodes[0].ask("eval", "-n", str(EVAL_TOKENS))["loss"], nodes[-1].run()["counted"]
 

@@ -1,5 +1,5 @@
-/* One run of the chaos bench: nodes are brought in, one after another is killed and started again
- * on a schedule drawn from the seed, and at the end all must be back with one state. */
+/* One run of the chaos bench: starts the nodes, kills and restarts one after another on a schedule
+ * drawn from the seed, and checks that at the end all are back with one state. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 
 enum {
     WARM_UP_MS_MAX = 120 * 1000,
-    ANSWER_MS_MAX = 60 * 1000, /* of a daemon that starts: a slow disk syncs its new store */
+    ANSWER_MS_MAX = 60 * 1000, /* for the start of a daemon: a slow disk syncs its new store */
     STEP_MS = 10,
-    SUPERVISOR_MS = 1000, /* until a daemon that ended by itself is started again */
+    SUPERVISOR_MS = 1000, /* until a daemon that ended by itself is restarted */
     SAMPLE_EVERY_MS = 1000,
     TELL_EVERY_MS = 10 * 1000,
     VOTERS_MAX = 7,   /* of the protocol */
-    STEPS_MAX = 2000, /* of a round: its time ends it, except where a round is a step */
+    STEPS_MAX = 2000, /* of a round: its time ends it, unless a round is one step */
     WORDS = 60,
     TEXT_BYTES = 120 * 1000
 };
@@ -33,8 +33,8 @@ static int fail(dp_control_error *error, int exit, const char *what, const char 
 
 /* ---- the run's manifest and text ---- */
 
-/* A small language: sixty words, of which each is followed by one of eight. A model of this size
- * learns it in moments and is not done with it soon. Always the same text. */
+/* A small language: sixty words, each followed by one of eight. A model of this size learns quickly
+ * and for a long time. Always the same text. */
 static bool write_text(const char *path)
 {
     char words[WORDS][8];
@@ -99,7 +99,7 @@ static int open_input(const dp_chaos *self, dp_run_input *input, dp_control_erro
 
 /* ---- bringing in ---- */
 
-/* Its short id, as rounds and events name it; stays empty while the node is not open yet. */
+/* Its short id, as in rounds and events; empty until the node is open. */
 static int ask_id_once(dp_chaos *self, unsigned index, dp_client *client, dp_control_error *error)
 {
     json_t *result = NULL;
@@ -132,8 +132,8 @@ static int ask_id(dp_chaos *self, unsigned index, dp_client *client, dp_control_
     return status;
 }
 
-/* Nobody is listened to before all ids are known: a round is booked with the nodes that it
- * lists. */
+/* The bench reads no reports before all ids are known, since it records each round with the nodes
+ * that it lists. */
 static bool wait_for_socket(dp_chaos *self, unsigned index, dp_client *client,
                             dp_control_error *error)
 {
@@ -188,7 +188,7 @@ static int bring_in(dp_chaos *self, unsigned index, const dp_run_input *input, c
     return status;
 }
 
-/* Every node listed in the last round, and all voters enrolled that there will be. */
+/* Has the last round listed every node, and are all expected voters enrolled? */
 static bool warm(const dp_chaos *self)
 {
     const unsigned n = self->options->nodes;
@@ -237,7 +237,7 @@ static int restart_due(dp_chaos *self, uint64_t now_ms, dp_control_error *error)
 {
     for (unsigned i = 0; i < self->options->nodes; i++) {
         dp_chaos_node *node = &self->nodes[i];
-        if (dp_chaos_ended(self, i)) { /* Nobody killed it. */
+        if (dp_chaos_ended(self, i)) { /* It was not killed. */
             self->died++;
             dp_chaos_book_fault(&self->book, i, DP_CHAOS_KILL, now_ms);
             node->faulty = false;
@@ -320,7 +320,7 @@ static int make_faults(dp_chaos *self, dp_control_error *error)
 
 /* ---- the end ---- */
 
-/* The last round whose state all nodes have told; 0: none. A state that differs is in the book as
+/* The last round whose state all nodes have reported; 0: none. The book counts different states as
  * broken parity. */
 static uint64_t last_agreed(const dp_chaos *self)
 {
@@ -333,9 +333,9 @@ static uint64_t last_agreed(const dp_chaos *self)
     return r;
 }
 
-/* Rounds go on while we wait: every node must be counted again, and tell the state after a round
- * that was decided when the faults were over. The chain is hash-linked, so who holds that round's
- * state holds all before it. */
+/* Rounds continue during this wait: every node must be counted again, and report the state after a
+ * round that was decided after the faults. The chain is hash-linked, so a node with that state has
+ * all rounds before it. */
 static int let_rejoin(dp_chaos *self, dp_control_error *error)
 {
     const uint64_t begin_ms = dp_chaos_now_ms();

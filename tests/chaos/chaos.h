@@ -1,6 +1,6 @@
-/* The chaos bench inside: real daemons that are killed on a schedule, the book of what all of them
- * told, and the report. The verb is main.c's. One run with faults is a dp_chaos; its control,
- * without, is another. */
+/* The parts of the chaos bench: real daemons that are killed on a schedule, the book of their
+ * reports, and the final report. main.c has the command line. One run with faults is a dp_chaos;
+ * its control, a run without faults, is another. */
 #ifndef DP_TESTS_CHAOS_CHAOS_H
 #define DP_TESTS_CHAOS_CHAOS_H
 
@@ -16,15 +16,15 @@
 
 enum {
     DP_CHAOS_NODES_MAX = 32,
-    DP_CHAOS_ROUNDS_MAX = 1 << 16,  /* rounds that the book holds; then the run ends */
+    DP_CHAOS_ROUNDS_MAX = 1 << 16,  /* capacity of the book in rounds; then the run ends */
     DP_CHAOS_SAMPLES_MAX = 1 << 16, /* of each kind; more are not kept */
     DP_CHAOS_ID_MAX = 24,
     DP_CHAOS_STORE_BYTES = 96 << 20, /* quota of each node */
-    DP_CHAOS_GRACE_MS =
-        5000, /* after a restart, in which others may still hold the node for dead */
-    DP_CHAOS_EXPLAINED_MS = 15 * 1000, /* after a fault, in which a trainer may still die of it */
-    DP_CHAOS_GAP_MS_MAX = 60 * 1000,   /* a run that stands still for longer has failed */
-    DP_CHAOS_NOTICE_MS = 3000, /* a node frozen for so long should have been noticed by all */
+    DP_CHAOS_GRACE_MS = 5000, /* after a restart, while others may still hold the node for dead */
+    /* after a fault, while a trainer may still die because of it */
+    DP_CHAOS_EXPLAINED_MS = 15 * 1000,
+    DP_CHAOS_GAP_MS_MAX = 60 * 1000, /* a run without a round for this time has failed */
+    DP_CHAOS_NOTICE_MS = 3000, /* all should have noticed a node that was frozen for this time */
     DP_CHAOS_REJOIN_MS_MAX = 60 * 1000 /* after the last fault, until every node counts again */
 };
 
@@ -33,37 +33,37 @@ enum {
 typedef enum dp_chaos_kind {
     DP_CHAOS_KILL,     /* SIGKILL to the daemon, started again after down_ms */
     DP_CHAOS_STOP,     /* SIGSTOP to daemon and trainer, SIGCONT after a drawn time */
-    DP_CHAOS_CUT,      /* a group of nodes parted from the others by dpfault for a drawn time */
-    DP_CHAOS_DISK,     /* no room on the node's disk, a small one in memory, for a drawn time */
+    DP_CHAOS_CUT,      /* dpfault disconnects a group of nodes from the others for a drawn time */
+    DP_CHAOS_DISK,     /* the node's disk, a small one in memory, is full for a drawn time */
     DP_CHAOS_WORKER,   /* SIGKILL to the trainer; its daemon starts another */
     DP_CHAOS_OWNER,    /* as kill, to the owner of the ballot under way */
     DP_CHAOS_MAJORITY, /* as kill, to more than half of the nodes at once, for a drawn time */
-    DP_CHAOS_ROT,      /* as kill, and a file of its store is deleted, cut or damaged */
-    DP_CHAOS_BACKUP,   /* as kill, and an older copy of its directory takes the place of it */
+    DP_CHAOS_ROT,      /* as kill, and a file of its store is deleted, truncated or damaged */
+    DP_CHAOS_BACKUP,   /* as kill, and an older copy replaces its directory */
     DP_CHAOS_CLOCK,    /* its clock is wrong by minutes to hours, for a drawn time */
     DP_CHAOS_KINDS
 } dp_chaos_kind;
 
-/* Bit per kind out of "kill,stop,…"; 0 if a word is none of them. */
+/* Bits of the kinds in "kill,stop,…"; 0 if a word is unknown. */
 unsigned dp_chaos_kinds_parse(const char *text);
 const char *dp_chaos_kind_name(dp_chaos_kind kind);
-/* The daemon is killed by it. */
+/* Does this kind kill the daemon? */
 bool dp_chaos_kind_kills(dp_chaos_kind kind);
 
 typedef struct dp_chaos_options {
     unsigned nodes;
     unsigned kinds;         /* bit per dp_chaos_kind */
-    unsigned spare;         /* the first so many nodes meet no fault of their own */
-    uint64_t kill_every_ms; /* a fault so often; 0: never */
+    unsigned spare;         /* the first so many nodes have no faults of their own */
+    uint64_t kill_every_ms; /* interval of faults; 0: none */
     uint64_t down_ms;       /* from the kill to the restart */
     uint64_t duration_ms;
     uint64_t round_ms;
     uint64_t seed;
-    bool disks;        /* small ones in memory */
+    bool disks;        /* small disks in memory */
     const char *mode;  /* of the run: round.mode of its manifest */
     bool parts;        /* members trust each other, and add up parts */
     const char *proxy; /* settings of dpfault, or NULL: no proxy */
-    bool chatty;       /* tell progress on stderr */
+    bool chatty;       /* report progress on stderr */
 } dp_chaos_options;
 
 /* ---- the book: pure, times are given in milliseconds of one clock ---- */
@@ -78,32 +78,32 @@ double dp_chaos_quantile(dp_chaos_samples *samples, double q);
 
 typedef struct dp_chaos_round {
     bool seen;
-    uint64_t first_ms; /* when the first node told it */
+    uint64_t first_ms; /* when the first node reported it */
     uint64_t slot;
     uint64_t tokens;
     uint64_t bytes;
     double loss;        /* 0: unknown */
-    uint32_t listed;    /* bit per node that it counts */
-    uint32_t rooted_by; /* bit per node that told its state after it */
-    char root[65];      /* "" until told */
+    uint32_t listed;    /* bit per counted node */
+    uint32_t rooted_by; /* bit per node that reported its state after it */
+    char root[65];      /* "" until reported */
 } dp_chaos_round;
 
 typedef struct dp_chaos_life {
     char id[DP_CHAOS_ID_MAX]; /* short id */
     bool up;                  /* runs, and is not frozen */
-    bool waits;               /* is back from a fault and not yet counted */
+    bool waits;               /* is back from a fault but not yet counted */
     dp_chaos_kind fault;      /* the last one */
     uint64_t fault_ms;        /* when it began; 0: none was */
     uint64_t back_ms;         /* when it ended; of a killed node: the exec */
     uint64_t spawned_ms;      /* the last exec */
-    uint32_t noticed_by;      /* bit per node that saw the last kill or stop */
-    uint32_t watchers;        /* bit per node that could see it, to the end of the fault */
-    uint64_t down_ms;         /* time of the last death of a trainer that it told; 0: none */
-    unsigned killed_trainers; /* by the bench, and not yet told */
-    bool odd_clock; /* the clock of this process was wrong once: so are times that it tells */
+    uint32_t noticed_by;      /* bit per node that noticed the last kill or stop */
+    uint32_t watchers;        /* bit per node that could notice it, until the end of the fault */
+    uint64_t down_ms;         /* time of the last death of a trainer that it reported; 0: none */
+    unsigned killed_trainers; /* by the bench, and not yet reported */
+    bool odd_clock; /* the clock of this process was wrong once, so its reported times are too */
 } dp_chaos_life;
 
-/* Gaps between rounds by what began in them. */
+/* Gaps between rounds, by the faults that began in them. */
 typedef enum dp_chaos_gap { DP_CHAOS_GAP_CLEAN, DP_CHAOS_GAP_KILL, DP_CHAOS_GAP_STOP } dp_chaos_gap;
 enum { DP_CHAOS_GAPS = 3 };
 
@@ -113,28 +113,28 @@ typedef struct dp_chaos_book {
     dp_chaos_round *rounds; /* by number; DP_CHAOS_ROUNDS_MAX */
     uint64_t last_round;
     uint64_t last_ms;
-    bool measuring; /* gaps, tokens and commits count only now */
+    bool measuring; /* gaps, tokens and commits count only from now on */
     uint64_t committed;
     uint64_t tokens;
     uint64_t gossip;
-    uint64_t duplicate; /* told differently by two nodes, or twice by one */
+    uint64_t duplicate; /* reported differently by two nodes, or twice by one */
     uint64_t lost;
     uint64_t parity_breaks;
     uint64_t roots; /* (node, round) whose state was compared */
     uint64_t faults[DP_CHAOS_KINDS];
     uint64_t rejoined;
-    uint64_t slowest_ms; /* of all returns, and after what */
+    uint64_t slowest_ms; /* all returns, and the faults before them */
     dp_chaos_kind slowest;
-    uint64_t killed_before; /* met another fault before the node counted */
+    uint64_t killed_before; /* had another fault before the node was counted */
     uint64_t unnoticed;     /* (node, watcher) of stops that lasted DP_CHAOS_NOTICE_MS */
     uint64_t false_detections;
     uint64_t false_suspicions;
-    uint64_t trainers_died; /* that neither the bench killed nor a fault of their node explains */
+    uint64_t trainers_died; /* neither killed by the bench nor explained by a fault of their node */
     uint64_t outage_ms;     /* in all, without a majority of the nodes */
     unsigned gap_faults;    /* bit per kind that began in the gap under way */
-    uint32_t cut;           /* nodes that are parted from the others now; 0: none are */
-    /* When one node may hold another for dead although it lives: a cut between them, or what others
-     * say since. */
+    uint32_t cut;           /* nodes that are disconnected from the others now; 0: none */
+    /* Times at which one node may hold another live one for dead: during a cut between them, or
+     * afterwards because of reports of others. */
     uint64_t excused_ms[DP_CHAOS_NODES_MAX][DP_CHAOS_NODES_MAX];
     dp_chaos_samples gaps;
     dp_chaos_samples gaps_by[DP_CHAOS_GAPS];
@@ -151,15 +151,15 @@ void dp_chaos_book_begin(dp_chaos_book *book, uint64_t now_ms);
 void dp_chaos_book_fault(dp_chaos_book *book, unsigned node, dp_chaos_kind kind, uint64_t now_ms);
 /* Its fault is over, or the node runs for the first time. */
 void dp_chaos_book_back(dp_chaos_book *book, unsigned node, uint64_t now_ms);
-/* The nodes of group are parted from all others until the heal: each of them has met a fault as
- * well, and is told back. */
+/* The nodes of group are disconnected from all others until the heal: each of them also counts as
+ * faulty, and as back afterwards. */
 void dp_chaos_book_cut(dp_chaos_book *book, uint32_t group, uint64_t now_ms);
 void dp_chaos_book_healed(dp_chaos_book *book, uint64_t now_ms);
-/* As control_msg.h describes rounds and events. */
+/* Takes rounds and events in the form of control_msg.h. */
 void dp_chaos_book_round(dp_chaos_book *book, unsigned node, uint64_t now_ms, const json_t *round);
 void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event);
-/* At the end: rounds beyond head, the last one that all nodes hold, are lost, and so are numbers
- * that nobody told. */
+/* Call at the end: rounds after head, the last one that all nodes have, are lost, and so are
+ * numbers that no node reported. */
 void dp_chaos_book_end(dp_chaos_book *book, uint64_t head);
 /* Mean loss by tokens over the rounds that bring the sum of tokens from 0.8 of tokens to tokens; 0:
  * unknown. */
@@ -170,8 +170,8 @@ dp_chaos_book_waiting(const dp_chaos_book *book); /* nodes not counted since the
 
 /* ---- slopes: of memory and descriptors over the lives of daemons ---- */
 
-/* Sums of a least-squares line per life; a life's own level drops out, so that restarts do not look
- * like savings. */
+/* Sums of a least-squares line per life, without the level of the life, so that restarts do not
+ * look like savings. */
 typedef struct dp_chaos_slope {
     uint64_t begin_ms; /* of the life */
     uint64_t count;
@@ -181,9 +181,9 @@ typedef struct dp_chaos_slope {
 } dp_chaos_slope;
 
 void dp_chaos_slope_add(dp_chaos_slope *slope, uint64_t now_ms, double rss_mib, double fds);
-/* Fold the sums of one life, without its level, into those of all; the life begins anew. */
+/* Adds the sums of one life, without its level, to those of all; the life begins again. */
 void dp_chaos_slope_fold(dp_chaos_slope *all, dp_chaos_slope *life);
-/* Per hour. False: too little was measured to say. */
+/* Per hour. False: too few measurements. */
 bool dp_chaos_slope_tell(const dp_chaos_slope *all, double *rss_mib_h, double *fds_h);
 
 /* ---- one run ---- */
@@ -197,11 +197,11 @@ typedef struct dp_chaos_node {
     uint64_t ask_ms;  /* next question for roots */
     uint64_t restart_ms;
     bool has_disk;
-    bool faulty; /* has a fault that lasts, of this kind, until then */
+    bool faulty; /* has a lasting fault of this kind until then */
     dp_chaos_kind fault;
     uint64_t fault_until_ms;
     uint64_t backup_ms; /* when the copy of its directory was made; 0: there is none */
-    uint64_t round;     /* of the last status, as the next two */
+    uint64_t round;     /* of the last status, like the next two */
     unsigned voters;
     char owner[DP_CHAOS_ID_MAX]; /* short id of the ballot's owner, as this node knows it */
 } dp_chaos_node;
@@ -209,14 +209,14 @@ typedef struct dp_chaos_node {
 typedef struct dp_chaos {
     const dp_chaos_options *options;
     char dir[DP_CLI_PATH_MAX];
-    char kept[DP_CLI_PATH_MAX]; /* after the end, where something was wrong */
+    char kept[DP_CLI_PATH_MAX]; /* after the end, if a rule was broken */
     dp_rng rng;
     dp_chaos_book book;
     dp_chaos_node nodes[DP_CHAOS_NODES_MAX];
     pid_t proxy_pid;
     int proxy_fd; /* its standard input; -1: none */
     uint64_t measured_ms;
-    uint64_t cut_until_ms;                     /* 0: nobody is cut off */
+    uint64_t cut_until_ms;                     /* 0: no node is cut off */
     dp_chaos_slope slopes[DP_CHAOS_NODES_MAX]; /* of the lives under way */
     dp_chaos_slope slope;                      /* of all */
     uint64_t rss_max;
@@ -226,47 +226,47 @@ typedef struct dp_chaos {
     unsigned not_rejoined;
     bool agreed;       /* at the end all nodes held the same state */
     unsigned audited;  /* nodes whose chain was judged at the end, */
-    unsigned findings; /* and what was found */
+    unsigned findings; /* and the findings */
     char finding[160]; /* the first */
 } dp_chaos;
 
 uint64_t dp_chaos_now_ms(void); /* unix, as in events */
 
-/* Folder, proxies, daemons, their run; all counted in a round when it returns 0. Else an exit
- * status, *error tells. */
+/* Starts folder, proxies, daemons and their run; when it returns 0, a round has counted all.
+ * Otherwise an exit status, and *error has the reason. */
 DP_MUST int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_error *error);
 /* duration_ms of faults, then until all have rejoined and agree. */
 DP_MUST int dp_chaos_run(dp_chaos *self, dp_control_error *error);
-/* No process is left, and no file unless keep: then kept says where logs and stores of the nodes
- * are. Accepts one whose up failed. */
+/* Leaves no process, and no file unless keep: then kept names the folder of logs and stores.
+ * Accepts one whose up failed. */
 void dp_chaos_down(dp_chaos *self, bool keep);
 
-/* Inside: faults (chaos_faults.c). */
+/* Internal: faults (chaos_faults.c). */
 void dp_chaos_begin_fault(dp_chaos *self, uint64_t now_ms); /* a drawn one */
-/* Those that are due, or all that last. Killed nodes are restarted elsewhere. */
+/* Ends the faults that are due, or all lasting ones. Another function restarts killed nodes. */
 void dp_chaos_end_faults(dp_chaos *self, uint64_t now_ms, bool all);
-/* A small disk in memory for each node, which can be filled. Of this process alone: nothing of it
- * outlives the bench. */
+/* Makes a small disk in memory for each node, which can be filled. Only in the mount namespace of
+ * this process, so it does not outlive the bench. */
 DP_MUST int dp_chaos_make_disks(dp_chaos *self, dp_control_error *error);
 void dp_chaos_end_disks(dp_chaos *self);
 
-/* Inside: files (chaos_files.c). Of a node that does not run: one file of its store is damaged. */
+/* Internal: files (chaos_files.c). Damages one file of the store of a node that does not run. */
 void dp_chaos_rot(dp_chaos *self, unsigned node);
-/* Of a node that does not run: makes a copy of its directory, or puts an older one back. True: it
- * did the latter. */
+/* For a node that does not run: copies its directory, or restores an older copy. True: it restored
+ * one. */
 bool dp_chaos_backup(dp_chaos *self, unsigned node, uint64_t now_ms);
 /* Seconds that the clock of a node is wrong. False: the file cannot be written. */
 bool dp_chaos_clock_set(const dp_chaos *self, unsigned node, int64_t offset_s);
 int64_t dp_chaos_clock_draw(dp_chaos *self);
-/* Gives the clock of this node to the process that is started next. False: libdpclock.so is not
- * beside this program. */
+/* The next started process gets the clock of this node. False: libdpclock.so is not beside this
+ * program. */
 bool dp_chaos_clock_wear(const dp_chaos *self, unsigned node);
 
-/* Inside: the chain of each node, judged by its daemon, against the book (chaos_audit.c). Counts
- * findings. */
+/* Internal: compares the chain of each node, audited by its daemon, with the book (chaos_audit.c).
+ * Counts findings. */
 void dp_chaos_audit(dp_chaos *self);
 
-/* Inside: processes. */
+/* Internal: processes. */
 DP_MUST int dp_chaos_spawn(dp_chaos *self, unsigned node, dp_control_error *error);
 void dp_chaos_kill(dp_chaos *self, unsigned node, int number);
 void dp_chaos_node_path(const dp_chaos *self, unsigned node, const char *what,
@@ -276,14 +276,14 @@ void dp_chaos_signal(dp_chaos *self, unsigned node, int number); /* to daemon an
 void dp_chaos_tell_proxy(dp_chaos *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Inside: memory, descriptors and stores (chaos_sample.c). */
+/* Internal: memory, descriptors and stores (chaos_sample.c). */
 void dp_chaos_sample(dp_chaos *self, uint64_t now_ms);
 void dp_chaos_sample_end(dp_chaos *self, unsigned node); /* a life is over */
 
-/* Inside: listening. Reads what came within wait_ms from all nodes into the book, asks for what is
- * due, and connects to those who were started. */
+/* Internal: reports. Records the reports that arrive from all nodes within wait_ms, sends the
+ * queries that are due, and connects to restarted nodes. */
 void dp_chaos_listen(dp_chaos *self, int wait_ms);
-void dp_chaos_deaf(dp_chaos_node *node); /* forget the connection */
+void dp_chaos_deaf(dp_chaos_node *node); /* closes the connection */
 
 /* ---- the report ---- */
 
@@ -294,9 +294,9 @@ typedef struct dp_chaos_result {
     double control_share;
 } dp_chaos_result;
 
-/* Was nothing lost, wrong or standing still? Once it has run. */
+/* After the run: true if no round was lost or wrong, and the run never stopped. */
 bool dp_chaos_sound(const dp_chaos *chaos);
-/* Prints the table, or one JSON object. Exit status: 0, or 1 when something was violated. */
+/* Prints the table, or one JSON object. Exit status: 0, or 1 if a rule was broken. */
 DP_MUST int dp_chaos_report(const dp_cmd *cmd, dp_chaos_result *result);
 
 #endif

@@ -1,5 +1,5 @@
-/* The end of a chaos run: each daemon judges its chain from the first record, and what it finds is
- * held against the book of what all nodes told while they ran. */
+/* The end of a chaos run: each daemon audits its chain from the first record, and the result is
+ * compared with the book of the reports of all nodes during the run. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,7 +16,7 @@ static void find(dp_chaos *self, unsigned node, const char *what)
     }
 }
 
-/* Rounds that were told and list this node. */
+/* Reported rounds that list this node. */
 static uint64_t told_of(const dp_chaos_book *book, unsigned node)
 {
     uint64_t count = 0;
@@ -26,8 +26,8 @@ static uint64_t told_of(const dp_chaos_book *book, unsigned node)
     return count;
 }
 
-/* A contribution that was told and stands in no record of the chain, or the other way round. Rounds
- * went on while it was asked. */
+/* Checks for contributions that were reported but are in no record of the chain, or the reverse.
+ * Rounds continued during the query. */
 static void compare_counts(dp_chaos *self, unsigned node, const json_t *audit)
 {
     const dp_chaos_book *book = &self->book;
@@ -78,7 +78,7 @@ static void audit_one(dp_chaos *self, unsigned node)
     const struct timespec pause = {.tv_nsec = BEHIND_MS * 1000000L};
     dp_control_error error = {.exit = 0};
     json_t *audit = ask(self, node, &error);
-    /* Another node may have told of a round that this one is about to hear of. */
+    /* Another node may have reported a round that this one will get soon. */
     for (unsigned i = 0; i < BEHIND_MAX && audit != NULL &&
                          (uint64_t)dp_json_int(audit, "rounds", 0) < self->book.last_round;
          i++) {

@@ -1,4 +1,4 @@
-/* Compares the reports of all nodes: rounds, states, and the times at which a node was held for
+/* Compares the reports of all nodes: rounds, states, and the times at which nodes were held for
  * dead. */
 #include <math.h>
 #include <stdio.h>
@@ -99,14 +99,15 @@ static void look_for_watchers(dp_chaos_book *book, unsigned node)
         const bool parted = ((book->cut >> i ^ book->cut >> node) & 1) != 0;
         const bool tells = book->lives[i].up && !book->lives[i].odd_clock;
         life->watchers |= tells && i != node && !parted ? 1U << i : 0;
-        book->lives[i].watchers &= ~(1U << node); /* It will tell nothing of earlier faults. */
+        /* A new process reports nothing of earlier faults. */
+        book->lives[i].watchers &= ~(1U << node);
     }
 }
 
 void dp_chaos_book_fault(dp_chaos_book *book, unsigned node, dp_chaos_kind kind, uint64_t now_ms)
 {
     dp_chaos_life *life = &book->lives[node];
-    /* A cut is one, of several nodes, and so is the loss of a majority. */
+    /* A cut of several nodes counts as one fault, and so does the loss of a majority. */
     book->faults[kind] += kind != DP_CHAOS_CUT && kind != DP_CHAOS_MAJORITY;
     book->gap_faults |= 1U << kind;
     book->killed_before += life->waits;
@@ -117,7 +118,7 @@ void dp_chaos_book_fault(dp_chaos_book *book, unsigned node, dp_chaos_kind kind,
     life->killed_trainers += kind == DP_CHAOS_WORKER;
     life->odd_clock = life->odd_clock || kind == DP_CHAOS_CLOCK;
     for (unsigned i = 0; i < book->n_nodes && kind == DP_CHAOS_CLOCK; i++) {
-        book->lives[i].watchers &= ~(1U << node); /* The times that it tells say nothing. */
+        book->lives[i].watchers &= ~(1U << node); /* Its reported times are wrong. */
     }
     if (dp_chaos_kind_kills(kind) || kind == DP_CHAOS_STOP) {
         life->up = false;
@@ -139,13 +140,13 @@ void dp_chaos_book_back(dp_chaos_book *book, unsigned node, uint64_t now_ms)
     }
     const bool was_away = !life->up && life->fault_ms != 0;
     for (unsigned i = 0; i < book->n_nodes && was_away;
-         i++) { /* They need a moment to hear of it. */
+         i++) { /* They need a moment to learn of it. */
         const uint64_t until_ms = now_ms + DP_CHAOS_GRACE_MS;
         book->excused_ms[i][node] =
             book->excused_ms[i][node] > until_ms ? book->excused_ms[i][node] : until_ms;
     }
     if (life->fault == DP_CHAOS_MAJORITY && was_away && book->measuring) {
-        /* Without a majority no round can be: the gap is from where there is one. */
+        /* Without a majority no round can be decided: the gap begins when there is one. */
         const uint64_t from_ms = book->last_ms > life->fault_ms ? book->last_ms : life->fault_ms;
         book->outage_ms += now_ms > from_ms ? now_ms - from_ms : 0;
         book->last_ms = now_ms > book->last_ms ? now_ms : book->last_ms;
@@ -156,7 +157,7 @@ void dp_chaos_book_back(dp_chaos_book *book, unsigned node, uint64_t now_ms)
     life->back_ms = now_ms;
 }
 
-/* Two of the other side suffice for a statement that goes round on this side too. */
+/* Two nodes of the other side suffice for a statement that also spreads on this side. */
 static void excuse(dp_chaos_book *book, uint32_t group, uint64_t until_ms)
 {
     const unsigned inside = count_bits(group);
@@ -179,7 +180,7 @@ void dp_chaos_book_cut(dp_chaos_book *book, uint32_t group, uint64_t now_ms)
     for (unsigned i = 0; i < book->n_nodes; i++) {
         for (unsigned k = 0; k < book->n_nodes; k++) {
             if (((group >> i ^ group >> k) & 1) !=
-                0) { /* It can no longer tell a fault from the cut. */
+                0) { /* It cannot distinguish the fault from the cut. */
                 book->lives[k].watchers &= ~(1U << i);
             }
         }
@@ -223,8 +224,8 @@ static uint32_t listed_in(const dp_chaos_book *book, const json_t *round)
     return listed;
 }
 
-/* A node counts again with the first round that lists it and was begun after the fault: an update
- * that it published before is for a round whose predecessor was decided before. */
+/* A node counts again with the first round that lists it and began after the fault: an update
+ * published before the fault belongs to a round whose predecessor was decided before. */
 static void look_for_returned(dp_chaos_book *book, uint64_t number, const dp_chaos_round *row)
 {
     const dp_chaos_round *before = number > 0 ? &book->rounds[number - 1] : NULL;
@@ -245,7 +246,7 @@ static void look_for_returned(dp_chaos_book *book, uint64_t number, const dp_cha
     }
 }
 
-/* One gap is over. It says what a kill costs only if nothing else began in it or goes on. */
+/* A gap has ended. It shows the cost of a kill only if no other fault began in it or continues. */
 static void add_gap(dp_chaos_book *book, uint64_t now_ms)
 {
     const unsigned began = book->gap_faults;
@@ -310,7 +311,8 @@ void dp_chaos_book_round(dp_chaos_book *book, unsigned node, uint64_t now_ms, co
     const long long number = dp_json_int(round, "round", -1);
     if (strcmp(dp_json_text(round, "kind", ""), "gossip") == 0) {
         const uint64_t time_ms = (uint64_t)dp_json_int(round, "time_ms", 0);
-        book->gossip += book->measuring && time_ms + 1000 > now_ms; /* Not told again. */
+        /* Counts only new reports, not repeated ones. */
+        book->gossip += book->measuring && time_ms + 1000 > now_ms;
         return;
     }
     if (number < 0 || number >= DP_CHAOS_ROUNDS_MAX) {
@@ -331,14 +333,14 @@ void dp_chaos_book_round(dp_chaos_book *book, unsigned node, uint64_t now_ms, co
 
 /* ---- who is held for dead ---- */
 
-/* Killed or frozen just now. */
+/* Just killed or frozen. */
 static bool is_away(const dp_chaos_life *life)
 {
     return !life->up && life->fault_ms != 0;
 }
 
-/* A trainer may die of a full disk, a damaged store or a freeze of its node; else somebody must
- * have killed it. */
+/* A trainer may die because of a full disk, a damaged store or a freeze of its node; otherwise the
+ * bench must have killed it. */
 static void trainer_died(dp_chaos_book *book, unsigned node, uint64_t time_ms)
 {
     dp_chaos_life *life = &book->lives[node];
@@ -357,8 +359,8 @@ static void trainer_died(dp_chaos_book *book, unsigned node, uint64_t time_ms)
     }
 }
 
-/* Frozen nodes are known by silence, killed ones by their connections. Faults that others go along
- * with are not timed. */
+/* Others notice frozen nodes by their silence, killed ones by their connections. Faults that
+ * overlap with others are not timed. */
 static dp_chaos_samples *detected(dp_chaos_book *book, dp_chaos_kind kind)
 {
     return kind == DP_CHAOS_STOP                             ? &book->detects_stop
@@ -372,7 +374,7 @@ void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event
     const uint64_t time_ms = (uint64_t)dp_json_int(event, "time_ms", 0);
     const bool dead = strstr(text, "-> dead") != NULL;
     if (book->lives[node].odd_clock) {
-        return; /* Events are told again to each connection, with the times of then. */
+        return; /* Each connection gets all events again, with their original times. */
     }
     if (strcmp(dp_json_text(event, "name", ""), "trainer.down") == 0) {
         trainer_died(book, node, time_ms);

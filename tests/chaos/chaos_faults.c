@@ -1,4 +1,4 @@
-/* The faults of the chaos bench: which one is next, whom it meets, and its end. All is drawn from
+/* The faults of the chaos bench: chooses the next one and its node, and ends it. All is drawn from
  * the seed. */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,8 @@ void dp_chaos_end_disks(dp_chaos *self)
     char dir[DP_CLI_PATH_MAX];
     for (unsigned i = 0; i < DP_CHAOS_NODES_MAX; i++) {
         dp_chaos_node_path(self, i, "node", dir);
-        if (self->nodes[i].has_disk) { /* If not now, it goes with the last process that sees it. */
+        /* If this fails, the disk disappears with the last process of the namespace. */
+        if (self->nodes[i].has_disk) {
             DP_IGNORE(umount2(dir, MNT_DETACH) != 0);
         }
         self->nodes[i].has_disk = false;
@@ -121,7 +122,7 @@ static void fill_disk(const dp_chaos *self, unsigned node)
     const int fd = open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
     if (fd >= 0 && fstatvfs(fd, &is) == 0) {
         DP_IGNORE(fallocate(fd, 0, 0, (off_t)(is.f_bavail * is.f_frsize)) !=
-                  0); /* The faster way. */
+                  0); /* The faster alternative. */
         while (write(fd, block, sizeof block) > 0) {
         }
     }
@@ -134,12 +135,12 @@ static void free_disk(const dp_chaos *self, unsigned node)
 {
     char path[DP_CLI_PATH_MAX + 16];
     filler_path(self, node, path);
-    DP_IGNORE(unlink(path) != 0); /* The next fault writes it again. */
+    DP_IGNORE(unlink(path) != 0); /* The next fault tries again. */
 }
 
 /* ---- trainers ---- */
 
-/* The only child of a daemon that lasts; 0 if there is none now. */
+/* The only long-lived child of a daemon; 0 if there is none now. */
 static pid_t trainer_of(pid_t daemon)
 {
     char path[64];
@@ -170,7 +171,7 @@ static void cut_off(dp_chaos *self, uint32_t group)
 
 /* ---- which, whom, and how long ---- */
 
-/* Nodes that run, have no lasting fault and are not to be spared; their count. */
+/* Collects the nodes that run, have no lasting fault and are not spared; returns their number. */
 static unsigned free_nodes(const dp_chaos *self, unsigned list[DP_CHAOS_NODES_MAX])
 {
     unsigned count = 0;
@@ -196,7 +197,7 @@ static unsigned majority_of(const dp_chaos *self)
     return self->options->nodes / 2 + 1;
 }
 
-/* The free node that most running nodes hold for the ballot's owner; DP_CHAOS_NODES_MAX: none. */
+/* The free node that most running nodes name as the ballot's owner; DP_CHAOS_NODES_MAX: none. */
 static unsigned owner_of_ballot(const dp_chaos *self, const unsigned *list, unsigned n_list)
 {
     unsigned best = DP_CHAOS_NODES_MAX;
@@ -213,9 +214,9 @@ static unsigned owner_of_ballot(const dp_chaos *self, const unsigned *list, unsi
     return best;
 }
 
-/* Faults that last meet a third of the nodes at a time, so that mostly there is a majority of
- * voters; kills come on top. A fault that takes a majority, or a voter's own memory, waits until
- * all are well: two such at once could end a run for good. */
+/* Lasting faults affect at most a third of the nodes at a time, so that usually a majority of
+ * voters works; kills are additional. A fault of a majority, or of a voter's own memory, waits
+ * until all nodes are well: two such faults at once could end a run forever. */
 static bool has_room(const dp_chaos *self, dp_chaos_kind kind, const unsigned *list,
                      unsigned n_free)
 {
@@ -235,7 +236,7 @@ static bool has_room(const dp_chaos *self, dp_chaos_kind kind, const unsigned *l
            (kind != DP_CHAOS_CUT || (self->cut_until_ms == 0 && self->options->nodes > 1));
 }
 
-/* One of the wanted kinds that there is room for; DP_CHAOS_KINDS if there is none. */
+/* A random one of the chosen kinds that is possible now; DP_CHAOS_KINDS if there is none. */
 static dp_chaos_kind draw_kind(dp_chaos *self, const unsigned *list, unsigned n_free)
 {
     dp_chaos_kind fitting[DP_CHAOS_KINDS];
@@ -284,14 +285,14 @@ static void begin_lasting(dp_chaos *self, unsigned victim, dp_chaos_kind kind, u
     if (kind == DP_CHAOS_STOP) {
         dp_chaos_signal(self, victim, SIGSTOP);
     } else if (kind == DP_CHAOS_CLOCK) {
-        DP_IGNORE(!dp_chaos_clock_set(self, victim, dp_chaos_clock_draw(self))); /* It was, once. */
+        /* It was wrong in this process. */
+        DP_IGNORE(!dp_chaos_clock_set(self, victim, dp_chaos_clock_draw(self)));
     } else {
         fill_disk(self, victim);
     }
 }
 
-/* Its daemon is killed, is started again at restart_ms, and finds its files as the kind of fault
- * leaves them. */
+/* Kills the daemon; it restarts at restart_ms, with the files that this kind of fault leaves. */
 static void begin_kill(dp_chaos *self, unsigned victim, dp_chaos_kind kind, uint64_t now_ms,
                        uint64_t restart_ms)
 {
@@ -378,7 +379,7 @@ void dp_chaos_end_faults(dp_chaos *self, uint64_t now_ms, bool all)
         if (node->fault == DP_CHAOS_STOP) {
             dp_chaos_signal(self, i, SIGCONT);
         } else if (node->fault == DP_CHAOS_CLOCK) {
-            DP_IGNORE(!dp_chaos_clock_set(self, i, 0)); /* As when it was set wrong. */
+            DP_IGNORE(!dp_chaos_clock_set(self, i, 0)); /* As when it was set to a wrong time. */
         } else {
             free_disk(self, i);
         }

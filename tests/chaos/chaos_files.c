@@ -1,5 +1,5 @@
-/* Faults of the chaos bench that are made in files: a damaged store, an older copy of a node's
- * directory, a clock that is wrong. */
+/* Faults of the chaos bench by files: a damaged store, an older copy of a node's directory, a wrong
+ * clock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static void flip_bits(dp_rng *rng, const char *path, uint64_t size)
         const off_t at = (off_t)dp_rng_below(rng, size);
         if (pread(fd, &byte, 1, at) == 1) {
             byte ^= (uint8_t)(1U << dp_rng_below(rng, 8));
-            DP_IGNORE(pwrite(fd, &byte, 1, at) != 1); /* Then it is whole, and the node returns. */
+            /* Then the file is whole, and the node returns. */
+            DP_IGNORE(pwrite(fd, &byte, 1, at) != 1);
         }
     }
     if (fd >= 0) {
@@ -46,7 +47,7 @@ void dp_chaos_rot(dp_chaos *self, unsigned node)
         return;
     }
     if (way == 0) {
-        DP_IGNORE(unlink(path) != 0); /* If it fails, the file is whole: the node returns. */
+        DP_IGNORE(unlink(path) != 0); /* If this fails, the file is whole and the node returns. */
     } else if (way == 1) {
         DP_IGNORE(truncate(path, is.st_size / 2) != 0);
     } else {
@@ -59,7 +60,7 @@ void dp_chaos_rot(dp_chaos *self, unsigned node)
 
 /* ---- older copies ---- */
 
-/* All files of the folder from to the folder to, which is made anew. */
+/* Copies all files of the folder from to the folder to, which is created again. */
 static bool copy_folder(const char *from, const char *to)
 {
     char source[DP_CLI_PATH_MAX + 8];
@@ -84,7 +85,7 @@ bool dp_chaos_backup(dp_chaos *self, unsigned node, uint64_t now_ms)
     dp_chaos_node_path(self, node, "node", dir);
     dp_chaos_node_path(self, node, "copy", copy);
     if (it->backup_ms == 0) {
-        DP_IGNORE(mkdir(copy, 0700) != 0); /* cp says so by its status. */
+        DP_IGNORE(mkdir(copy, 0700) != 0); /* cp reports an error by its status. */
         it->backup_ms = copy_folder(dir, copy) ? now_ms : 0;
         return false;
     }
@@ -93,11 +94,11 @@ bool dp_chaos_backup(dp_chaos *self, unsigned node, uint64_t now_ms)
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        DP_IGNORE(unlink(path) != 0 && errno != ENOENT); /* cp writes over what stays. */
+        DP_IGNORE(unlink(path) != 0 && errno != ENOENT); /* cp overwrites remaining files. */
     }
     const bool good = copy_folder(copy, dir);
     it->backup_ms = 0;
-    DP_IGNORE(dp_path_remove_tree(copy)); /* It goes with the whole folder at the end. */
+    DP_IGNORE(dp_path_remove_tree(copy)); /* It is removed with the whole folder at the end. */
     return good;
 }
 

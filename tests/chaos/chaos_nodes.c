@@ -1,6 +1,6 @@
-/* The processes of the chaos bench: daemons on loopback with a folder of their own, dpfault between
- * them, and the end of them all, whatever happens. Orphans (trainers of killed daemons) become
- * ours, so that none is left. */
+/* The processes of the chaos bench: daemons on loopback with their own folders, dpfault between
+ * them, and the end of all of them in every case. This process adopts orphans (trainers of killed
+ * daemons), so that none remains. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,15 +19,15 @@
 #include "tests/chaos/chaos.h"
 
 enum {
-    PORT_FIRST = 15000, /* below what the system gives to those who dial */
+    PORT_FIRST = 15000, /* below the ports that the system gives to outgoing connections */
     PORT_COUNT = 16000,
     PORT_TRIES = 2000,
-    HOST_FIRST = 2, /* 127.0.0.2 and so on: the proxy sees who dials */
+    HOST_FIRST = 2, /* 127.0.0.2 etc.: so the proxy can identify the dialling node */
     END_MS_MAX = 10 * 1000,
     LOOK_EVERY_MS = 20
 };
 
-/* Seen by the signal handler. */
+/* Used by the signal handler. */
 _Static_assert((int)DP_CHAOS_NODES_MAX <= (int)DP_CHILDREN_MAX, "each node is a child");
 
 uint64_t dp_chaos_now_ms(void)
@@ -67,8 +67,7 @@ static bool port_is_free(unsigned host, unsigned port)
     return is_free;
 }
 
-/* Free ports, one after the other, from a random one: a daemon has the same one over all of its
- * lives. */
+/* Free ports, upwards from a random one: a daemon keeps its port over all of its lives. */
 static bool take_ports(dp_chaos *self)
 {
     dp_rng rng;
@@ -148,7 +147,7 @@ static void signal_children(pid_t pid, int number)
 
 void dp_chaos_signal(dp_chaos *self, unsigned node, int number)
 {
-    if (self->nodes[node].pid > 0) { /* Each daemon leads a group. */
+    if (self->nodes[node].pid > 0) { /* Each daemon leads a process group. */
         kill(-self->nodes[node].pid, number);
         signal_children(self->nodes[node].pid, number);
     }
@@ -185,7 +184,7 @@ static void become_proxy(int in, int out, uint64_t seed)
     _exit(127);
 }
 
-/* Tell it all forwards and settings, and wait for its word that they are done. */
+/* Sends it all forwards and settings, and waits for its confirmation. */
 static bool instruct_proxy(const dp_chaos *self, int answers)
 {
     char word[16] = "";
@@ -203,7 +202,8 @@ void dp_chaos_tell_proxy(dp_chaos *self, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (self->proxy_fd >= 0) { /* If it is gone, so are all links, and the run fails by itself. */
+    /* If it has ended, all links are broken too, and the run fails anyway. */
+    if (self->proxy_fd >= 0) {
         DP_IGNORE(vdprintf(self->proxy_fd, format, arguments) < 0);
     }
     va_end(arguments);
@@ -233,7 +233,7 @@ static int start_proxy(dp_chaos *self, dp_control_error *error)
 static void end_proxy(dp_chaos *self)
 {
     if (self->proxy_fd >= 0) {
-        close(self->proxy_fd); /* The end of its input is its end. */
+        close(self->proxy_fd); /* It ends at the end of its input. */
     }
     self->proxy_fd = -1;
     if (self->proxy_pid > 0) {
@@ -280,7 +280,7 @@ int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_erro
     return options->proxy != NULL ? start_proxy(self, error) : 0;
 }
 
-/* Everything whose parent we are: orphans came to us. */
+/* All children of this process, including adopted orphans. */
 static void kill_children(void)
 {
     char path[64];
@@ -310,7 +310,7 @@ void dp_chaos_down(dp_chaos *self, bool keep)
         dp_chaos_kill(self, i, SIGKILL);
     }
     end_proxy(self);
-    /* Trainers end when their daemon is gone; who does not is made to. */
+    /* Trainers end after their daemon; those that do not are killed. */
     for (unsigned waited = 0; waited < END_MS_MAX; waited += LOOK_EVERY_MS) {
         if (waited >= END_MS_MAX / 5) {
             kill_children();
@@ -329,7 +329,7 @@ void dp_chaos_down(dp_chaos *self, bool keep)
         snprintf(self->kept, sizeof self->kept, "%s", self->dir);
     } else if (self->dir[0] != '\0') {
         DP_IGNORE(dp_path_remove_tree(
-            self->dir)); /* Files that stay lie in the folder for temporary files. */
+            self->dir)); /* Remaining files are in the folder for temporary files. */
     }
     if (self->dir[0] != '\0') {
         self->dir[0] = '\0';

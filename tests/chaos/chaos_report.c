@@ -11,7 +11,7 @@ typedef struct figures {
     double detect_stop[3];
     double rejoin[3];
     double rejoin_other[3];
-    double round; /* a normal one: p50 of the control, or of gaps in which nothing happened */
+    double round; /* a normal one: p50 of the control, or of gaps without a fault */
     double kill_round[3];
     double kill_ratio; /* 0: no such round */
     double stop_round[3];
@@ -34,7 +34,7 @@ static void quantiles(dp_chaos_samples *samples, double out[3])
     out[2] = dp_chaos_quantile(samples, 1);
 }
 
-/* While there was a majority of the nodes. */
+/* During the time with a majority of the nodes. */
 static double per_second(const dp_chaos *chaos)
 {
     const uint64_t away_ms = chaos->book.outage_ms;
@@ -122,7 +122,7 @@ static const char *first_wrong(const dp_chaos_result *result)
                                                                        : "nothing was committed";
 }
 
-/* Goals of the project that this run misses, as words; "" for none. */
+/* Goals of the project that this run misses, as text; "" for none. */
 static void missed_goals(const dp_chaos_result *result, const figures *is, char *text, size_t size)
 {
     const struct {
@@ -159,7 +159,7 @@ static void put_int(json_t *out, const char *key, uint64_t value)
     DP_IGNORE(json_object_set_new(out, key, json_integer((json_int_t)value)) != 0);
 }
 
-/* A key that could not be set is missing; there is no memory for a better word. */
+/* A key that could not be set is missing, because memory is exhausted. */
 static void put_real(json_t *out, const char *key, double value)
 {
     DP_IGNORE(json_object_set_new(out, key, json_real(value)) != 0);
@@ -232,8 +232,8 @@ static void put_figures(json_t *out, const figures *is)
     }
 }
 
-/* FAIL: something was lost, wrong or stood still. MISSED: all is right, and slower or larger than
- * the project wants. */
+/* FAIL: a round was lost or wrong, or the run stopped. MISSED: all is correct, but slower or larger
+ * than a goal of the project. */
 static const char *verdict(const figures *is, const char *missed)
 {
     return !is->good ? "FAIL" : missed[0] != '\0' ? "MISSED" : "PASS";

@@ -1,5 +1,5 @@
-/* Memory, descriptors and store of the daemons of a chaos run: the largest values, and how fast
- * they grow over a life. */
+/* Memory, descriptors and store of the daemons of a chaos run: the largest values, and their growth
+ * over a life. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,10 @@
 #include "tests/chaos/chaos.h"
 
 enum {
-    LIFE_MS_MIN = 10 * 60 * 1000, /* a shorter life says nothing of a slope, ... */
-    WARM_MS = 5 * 60 * 1000, /* ... nor does the first time of one, which fills caches and rings; */
-    SLOPE_COUNT_MIN = 300    /* five minutes of samples are needed to say anything */
+    LIFE_MS_MIN = 10 * 60 * 1000, /* a shorter life has no meaningful slope, ... */
+    /* ... nor has the first part of a life, which fills caches and rings; */
+    WARM_MS = 5 * 60 * 1000,
+    SLOPE_COUNT_MIN = 300 /* a slope needs at least five minutes of samples */
 };
 #define MS_PER_HOUR 3600000.0
 #define MIB 1048576.0
@@ -76,7 +77,8 @@ static uint64_t count_descriptors(pid_t pid)
     uint64_t count = 0;
     struct stat is;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    /* dpnoded lets nobody but root list them; their number is the size since Linux 6.2. */
+    /* Only root may list those of dpnoded; since Linux 6.2 the size of the folder is their
+     * number. */
     if (stat(path, &is) == 0 && is.st_size > 0) {
         return (uint64_t)is.st_size;
     }
@@ -90,7 +92,7 @@ static uint64_t count_descriptors(pid_t pid)
     return count > 2 ? count - 2 : 0; /* . and .. */
 }
 
-/* The files of its store. */
+/* Size of the files of its store. */
 static uint64_t store_bytes(const dp_chaos *self, unsigned node)
 {
     char dir[DP_CLI_PATH_MAX];

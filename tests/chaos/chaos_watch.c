@@ -1,5 +1,5 @@
-/* Listening to all daemons at once: one connection each, which follows rounds and events, and now
- * and then asks for the states of the last rounds. Nothing here waits longer than it is told. */
+/* Reads the reports of all daemons: one connection each, which follows rounds and events, and
+ * sometimes asks for the states of the last rounds. No call waits longer than its argument. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@ enum {
     CONNECT_EVERY_MS = 20,
     ASK_EVERY_MS = 700,
     READ_BYTES = 64 * 1024,
-    HISTORY = 64,       /* rounds told again after a start: each is compared */
-    EVENTS_LAST = 1024, /* all since the start */
+    HISTORY = 64,       /* rounds reported again after a start: each is compared */
+    EVENTS_LAST = 1024, /* all events since the start */
     ASKED_ROUNDS =
         12 /* rounds whose states are asked for; more than a node commits between questions */
 };
@@ -81,7 +81,7 @@ static void take_status(dp_chaos_node *node, const json_t *result)
     snprintf(node->owner, sizeof node->owner, "%s", dp_json_text(run, "ballot_owner", ""));
 }
 
-/* False when the connection is to be opened again. */
+/* False if the connection must be opened again. */
 static bool take_frame(dp_chaos *self, unsigned index, const dp_control_frame *frame)
 {
     if (frame->kind == DP_CONTROL_REPLY && frame->error != NULL) {

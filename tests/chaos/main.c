@@ -1,5 +1,5 @@
-/* dpchaos: real daemons that train while faults are made on a schedule, measured, judged and
- * compared with a run without faults. */
+/* dpchaos: real daemons that train under faults on a schedule, measured, checked and compared with
+ * a run without faults. */
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool read_kinds(const dp_cmd *cmd, dp_chaos_options *options, dp_control_
     }
     options->disks = (options->kinds >> DP_CHAOS_DISK & 1) != 0;
     if ((options->kinds >> DP_CHAOS_CUT & 1) != 0 && options->proxy == NULL) {
-        options->proxy = "delay=0ms"; /* It is dpfault that cuts. */
+        options->proxy = "delay=0ms"; /* Cuts need dpfault. */
     }
     return true;
 }
@@ -84,7 +84,7 @@ static bool read_options(const dp_cmd *cmd, dp_chaos_options *options, uint64_t 
     return good && read_rounds(cmd, options, error) && read_kinds(cmd, options, error);
 }
 
-/* One run from nothing to nothing. */
+/* One run, from an empty folder to its removal. */
 static int run_one(dp_chaos *chaos, const dp_chaos_options *options, dp_control_error *error)
 {
     int status = dp_chaos_up(chaos, options, error);
@@ -107,7 +107,8 @@ static int run_bench(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     dp_chaos_options quiet = options;
-    quiet.kill_every_ms = 0; /* Kinds make no faults then, but the same disks and the same proxy. */
+    /* Then the kinds make no faults; they only set up the same disks and the same proxy. */
+    quiet.kill_every_ms = 0;
     quiet.duration_ms = options.duration_ms * share / SHARE_ONE;
     int status = run_one(&chaos, &options, &error);
     if (status == 0 && quiet.duration_ms > 0) {
@@ -157,21 +158,9 @@ static const dp_verb chaos_verb = {
 
 int main(int argc, char **argv)
 {
-    dp_cmd cmd = {.json = false};
-    dp_control_error error;
     setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs too. */
+    setlocale(LC_NUMERIC, "C"); /* Numbers must be readable for programs too. */
     dp_path_be_private();
     signal(SIGPIPE, SIG_IGN);
-    for (int i = 1; i < argc; i++) { /* Errors in the arguments are JSON too. */
-        cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
-    }
-    if (dp_cmd_parse(&cmd, &chaos_verb, argc - 1, argv + 1, &error) != DP_OK) {
-        return dp_cmd_fail(&cmd, &error);
-    }
-    if (cmd.help) {
-        dp_cmd_help(&chaos_verb);
-        return 0;
-    }
-    return chaos_verb.run(&cmd);
+    return dp_cmd_program(&chaos_verb, argc, argv);
 }

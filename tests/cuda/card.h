@@ -1,4 +1,4 @@
-/* Memory of a card for the tests of kernels: of the emulator (card_host.c, plain memory, so that
+/* Memory of a card for the tests of kernels: of the emulator (card_host.cpp, plain memory, so that
  * AddressSanitizer sees every access past it) or of a GPU (card_cudart.c). A test says the same for
  * both. Ends the test on failure. */
 #ifndef DP_TESTS_CUDA_CARD_H

@@ -5,8 +5,8 @@
 #include "base/status.h"
 
 /* attempt builds something and tears it down again; it returns the first status that is not DP_OK.
- * Checked: each failing allocation gives DP_NOMEM, nothing leaks on the way, and without failure it
- * succeeds. Returns how many allocations attempt makes. */
+ * Checks that each failing allocation gives DP_NOMEM, that nothing leaks, and that it succeeds
+ * without failure. Returns the number of allocations of attempt. */
 unsigned fail_each_allocation(dp_status (*attempt)(void *context), void *context);
 
 #endif

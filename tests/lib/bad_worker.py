@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A trainer that goes bad on command: stands between the daemon and a real dpnode-worker and passes packets on, until the
-first word of a file says otherwise. Arguments: the real worker, that file, then what the daemon gives to a trainer.
+"""A trainer that fails on command: runs between the daemon and a real dpnode-worker and passes packets on, unless the first word of a file names a
+fault. Arguments: the real worker, that file, then what the daemon gives to a trainer.
 
   (nothing)  pass all on
-  vanish     end at once with an error, now and at every start: as after a CUDA error that stays, or with a lost GPU
-  hang       neither read nor write any more, and ignore SIGTERM
+  vanish     end at once with an error, now and at every start, as with a permanent CUDA error or a lost GPU
+  hang stop reading and writing, and ignore SIGTERM
   wrong N    the next N states that it makes are told with another root; N counts down in the file
   torn       once: a slice that follows others is handed over as if it followed one more
   cut        once: end before a slice that follows others"""

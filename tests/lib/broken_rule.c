@@ -6,7 +6,7 @@
 
 uint32_t dp_broken_rule;
 
-/* Runs before main. Without a number, or with one that no rule has, nothing is broken. */
+/* Runs before main. Without a number, or with an unknown one, no rule is broken. */
 __attribute__((constructor)) static void read_broken_rule(void)
 {
     const char *const number = getenv("DP_BREAK");

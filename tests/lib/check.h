@@ -1,9 +1,9 @@
-/* Included by every unit test: cmocka in its order, and a check of a status that prints the
- * status's name. */
+/* Included by every unit test: cmocka with its headers in the required order, and a check of a
+ * status that prints its name. */
 #ifndef DP_TESTS_LIB_CHECK_H
 #define DP_TESTS_LIB_CHECK_H
 
-/* cmocka.h wants these four before it. */
+/* cmocka.h requires these four before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -14,13 +14,13 @@ import tempfile
 import threading
 import time
 
-ANSWER_S = 20  # until a started daemon must answer
-END_S = 10     # until an asked one must be gone
+ANSWER_S = 20  # a started daemon must answer within this time
+END_S = 10     # a daemon that was told to stop must have ended within this time
 PR_SET_PDEATHSIG = 1
 
 
 class CliError(Exception):
-    """dpnode said no; error is what it said, status its exit status."""
+    """dpnode refused a command; error is its message, status its exit status."""
 
     def __init__(self, status, error, text=""):
         super().__init__(f"{error.get('code', '?')} {error.get('what', text)}: {error.get('why', '')} (status {status})")
@@ -29,7 +29,7 @@ class CliError(Exception):
 
 
 def stored_addresses(node):
-    """Of the peers in a copy of the node's database; None while the copy is torn."""
+    """Reads the peers from a copy of the node's database; None if the copy is inconsistent."""
     with tempfile.TemporaryDirectory() as folder:
         for path in glob.glob(os.path.join(node.dir, "**", "meta.db*"), recursive=True):
             if not path.endswith("-shm"):
@@ -42,7 +42,7 @@ def stored_addresses(node):
 
 
 def wait_for(condition, seconds, what):
-    """The first true value of condition(), asked often, or an AssertionError that names what was waited for."""
+    """Calls condition() repeatedly; returns its first true value, or raises an AssertionError with the description."""
     until = time.monotonic() + seconds
     while True:
         value = condition()
@@ -54,7 +54,7 @@ def wait_for(condition, seconds, what):
 
 
 def free_port(host="127.0.0.1"):
-    """Below the ports that the system gives to outgoing connections: one of those may be taken before a daemon listens."""
+    """A port below those that the system gives to outgoing connections, which may be in use before a daemon listens."""
     while True:
         port = random.randrange(15000, 32768)
         with socket.socket() as probe:
@@ -78,7 +78,7 @@ def _die_with_parent():
 
 
 class Node:
-    """One dpnoded with its directory, and the dpnode that speaks to it."""
+    """One dpnoded with its directory, and the dpnode that controls it."""
 
     def __init__(self, binaries, folder, name, arguments=(), host="127.0.0.1"):
         self.binaries = binaries
@@ -101,7 +101,7 @@ class Node:
                    "--ballast", "1M", "--margin", "1M", "--threads", "1", *self.arguments]
         with open(self.log, "ab") as log:
             self.started = time.time()
-            # Several nodes share this machine: a card would be one node's, and another run's bytes.
+            # Several nodes share this machine: a card would serve only one of them, and give other bits.
             environment = {"DPNODE_BACKEND": "cpu", **os.environ, **(self.environment or {})}
             uid, gid = self.user or (None, None)
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -154,7 +154,7 @@ class Node:
         return created
 
     def run(self):
-        """The run of status once the chain is read, a moment after a start; {} before there is a run. Values that are not known yet count as 0."""
+        """The run of status, which exists once the chain is read, shortly after a start; {} before. Values that are not known yet are 0."""
         until = time.monotonic() + ANSWER_S
         status = self.ask("status")
         while status["state"] == "starting" and time.monotonic() < until:
@@ -163,22 +163,22 @@ class Node:
         return {key: 0 if value is None else value for key, value in status.get("run", {}).items()}
 
     def signal_all(self, number):
-        """To the daemon's group, and to those of its children: the trainer leads one of its own."""
+        """Sends a signal to the process group of the daemon and to those of its children: the trainer leads its own group."""
         if self.process is not None and self.process.poll() is None:
             groups = [self.process.pid, *children_of(self.process.pid)]
             for group in groups:
                 try:
                     os.killpg(group, number)
                 except ProcessLookupError:
-                    pass  # It is in the daemon's group, or has just ended.
+                    pass  # The child is in the daemon's group, or has just ended.
 
     def kill(self):
-        """SIGKILL to the daemon alone."""
+        """SIGKILL to the daemon only."""
         self.process.kill()
         self.process.wait()
 
     def end(self):
-        """Politely and at once (SIGTERM would drain), then not."""
+        """Stops it with SIGINT, which ends it at once (SIGTERM would drain), then with SIGKILL."""
         if self.process is None or self.process.poll() is not None:
             return None
         self.signal_all(signal.SIGCONT)
@@ -191,7 +191,7 @@ class Node:
 
 
 class Rounds:
-    """Follows the rounds of a node in a thread, over restarts of its daemon: every record it tells, by round."""
+    """Follows the rounds of a node in a thread, over restarts of its daemon: every record that it reports, by round."""
 
     def __init__(self, node, on_round=None):
         self.node = node
@@ -247,7 +247,7 @@ class Rounds:
 
 
 def place_for_tests():
-    """Memory rather than a disk, where there is enough: tests judge time limits, and a shared disk may stall for seconds."""
+    """A folder in memory, if there is enough, rather than on a disk: tests check time limits, and a shared disk may stall for seconds."""
     room = "/dev/shm"
     try:
         space = os.statvfs(room)
@@ -257,7 +257,7 @@ def place_for_tests():
 
 
 class Folder:
-    """A short-named folder for nodes; on leaving it, all of them end and it is gone."""
+    """A folder with a short name for nodes; at the end of the with block all of them are stopped and it is removed."""
 
     def __init__(self, binaries, prefix="dpnode-", place=None):
         self.binaries = os.path.abspath(binaries)

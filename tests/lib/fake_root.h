@@ -1,5 +1,5 @@
-/* A root folder that is not the machine's, fresh for each test that is listed with in_root. Include
- * it after cmocka.h. */
+/* A root folder other than the machine's, new for each test that is listed with in_root. Include it
+ * after cmocka.h. */
 #ifndef DP_TESTS_LIB_FAKE_ROOT_H
 #define DP_TESTS_LIB_FAKE_ROOT_H
 
@@ -25,7 +25,7 @@ static inline int fake_root_remove(void **state)
     return 0;
 }
 
-/* A folder below the root, with those above it. */
+/* Makes a folder below the root, with its parents. */
 static inline void folder(const char *name)
 {
     char path[TEMPDIR_FILE_MAX];
@@ -33,7 +33,7 @@ static inline void folder(const char *name)
     char *at = path + strlen(fake_root.path) + 1;
     while ((at = strchr(at, '/')) != NULL) {
         *at = '\0';
-        (void)mkdir(path, 0700); /* It may be there. */
+        (void)mkdir(path, 0700); /* It may exist. */
         *at = '/';
         at++;
     }

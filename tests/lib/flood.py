@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Silent strangers at a port of loopback: COUNT connections from ADDRESSES addresses, and those that are cut again, RATE a second.
-Writes how many it has opened at each whole COUNT. The addresses are 127.0.1.1, 127.0.2.1, ..., each of a /24 of its own; with a
-word more 127.0.0.1, 127.0.0.2, ..., beside nodes on this machine.
+"""Silent strangers at a port of loopback: opens COUNT connections from ADDRESSES addresses, and opens those again that are cut, RATE per second.
+Prints the number of connections opened so far at each multiple of COUNT. The addresses are 127.0.1.1, 127.0.2.1, ..., each of a /24 of its own;
+with the last argument 127.0.0.1, 127.0.0.2, ..., as nodes on this machine have.
 
     tests/lib/flood.py PORT COUNT ADDRESSES RATE [near]"""
 import errno
@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-BATCH = 100  # opened before others are looked at
+BATCH = 100  # opened before the others are examined
 
 
 def main():

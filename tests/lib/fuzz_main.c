@@ -1,6 +1,6 @@
 /* Stands in for libFuzzer in ordinary builds: runs a fuzz target over the files of its corpus, each
- * also cut short and damaged a few hundred times from a fixed seed. A missing corpus is an empty
- * one. */
+ * also truncated and damaged a few hundred times, from a fixed seed. A missing corpus counts as
+ * empty. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ enum { INPUT_BYTES_MAX = 1 << 20, MUTANTS_PER_FILE = 300, NAME_MAX_BYTES = 4096 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Runs on an exact copy, so that the address sanitizer sees one byte too far. */
+/* Runs on a copy of exact size, so that the address sanitizer notices a read of one byte beyond
+ * it. */
 static void run_exact(const uint8_t *data, size_t size)
 {
     uint8_t *const copy = malloc(size > 0 ? size : 1);

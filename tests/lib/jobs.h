@@ -1,4 +1,5 @@
-/* Work of a program spread over forked processes that tell what they find into one pipe. */
+/* Distributes the work of a program over forked processes, which write their results to one
+ * pipe. */
 #ifndef DP_TESTS_LIB_JOBS_H
 #define DP_TESTS_LIB_JOBS_H
 
@@ -15,12 +16,12 @@ typedef struct jobs {
     uint32_t count; /* 1 to JOBS_MAX */
     void (*work)(void *context, uint32_t job,
                  int out); /* in a process of its own; each write is at most PIPE_BUF bytes */
-    void (*collect)(void *context, int in); /* to the end, or until enough is known */
+    void (*collect)(void *context, int in); /* until the end of the pipe, or until it has enough */
     void *context;
 } jobs;
 
-/* True when every job came to its end, or to that of its reader: who writes to nobody ends by
- * SIGPIPE, which is how collect stops the rest. */
+/* True if every job finished, or ended because its reader did: a job that writes to a closed pipe
+ * ends by SIGPIPE, so collect stops the others by returning. */
 static inline bool jobs_run(const jobs *all)
 {
     int pipes[2];

@@ -7,7 +7,7 @@ static size_t below(dp_rng *rng, size_t limit)
     return (size_t)dp_rng_below(rng, limit);
 }
 
-/* A piece of the data is inserted at another place, if there is room. */
+/* Inserts a piece of the data at another place, if there is room. */
 static size_t double_piece(dp_rng *rng, uint8_t *data, size_t size, size_t capacity)
 {
     const size_t from = below(rng, size);

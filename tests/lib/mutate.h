@@ -1,5 +1,4 @@
-/* Small damage to bytes, drawn from a seed: what every decoder test runs its good messages
- * through. */
+/* Small damage to bytes, drawn from a seed: every decoder test applies it to valid messages. */
 #ifndef DP_TESTS_LIB_MUTATE_H
 #define DP_TESTS_LIB_MUTATE_H
 

@@ -1,6 +1,6 @@
-/* The forwarder behind netlab.sh: moves packets between the TUN devices of N network namespaces and
- * applies rate, delay, loss and cuts on the way. Not part of any library; netlab.sh compiles and
- * starts it as netlab_em LAB N FOLDER.
+/* The forwarder of netlab.sh: moves packets between the TUN devices of N network namespaces and
+ * applies rate, delay, loss and cuts. Not part of any library; netlab.sh compiles and starts it as
+ * netlab_em LAB N FOLDER.
  *
  * FOLDER/ctl (a fifo) takes one command per line, "TOKEN VERB NUMBERS...", and FOLDER/ack holds the
  *   TOKEN of the last one: set HOST UP DOWN DELAY LOSS QUEUE   bit/s twice, ns, parts per million,
@@ -49,7 +49,7 @@ enum {
 
 typedef struct packet {
     int64_t due_ns;
-    uint64_t number; /* Packets that are due at once leave in order. */
+    uint64_t number; /* Packets with the same due time leave in order. */
     size_t size;
     unsigned from;
     unsigned to;
@@ -65,7 +65,7 @@ typedef struct host {
     int64_t loss_ppm;
     int64_t queue_ns;
     long long site;         /* 0: none */
-    int64_t uplink_free_ns; /* When the last packet that was accepted will have left. */
+    int64_t uplink_free_ns; /* The time at which the last accepted packet will have left. */
     int64_t downlink_free_ns;
     bool cut_to[HOSTS_MAX + 1];
     uint64_t counters[COUNTERS];
@@ -73,7 +73,7 @@ typedef struct host {
 
 static const char *folder;
 static unsigned n_hosts;
-static host hosts[HOSTS_MAX + 1]; /* From 1. */
+static host hosts[HOSTS_MAX + 1]; /* Counted from 1. */
 
 /* Packets on their way: a binary heap, the earliest first. */
 static packet **heap;
@@ -141,13 +141,13 @@ static packet *pop(void)
     return first;
 }
 
-/* How long size bytes occupy a line. */
+/* The time for which size bytes occupy a line. */
 static int64_t wire_ns(int64_t bits_per_s, size_t size)
 {
     return bits_per_s > 0 ? (int64_t)size * 8 * NS_PER_S / bits_per_s : 0;
 }
 
-/* Into the heap, to arrive at that time. */
+/* Puts it into the heap, to arrive at that time. */
 static void hand_over(unsigned from, unsigned to, const uint8_t *data, size_t size, int64_t due_ns)
 {
     packet *const p = malloc(sizeof *p + size);
@@ -159,7 +159,8 @@ static void hand_over(unsigned from, unsigned to, const uint8_t *data, size_t si
     }
 }
 
-/* A packet that a host sent: an IPv4 packet to 10.77.0.I, or it is dropped in silence. */
+/* Takes a packet that a host sent; if it is not an IPv4 packet to 10.77.0.I, it is dropped
+ * silently. */
 static void take_packet(unsigned from, const uint8_t *data, size_t size)
 {
     host *const sender = &hosts[from];
@@ -271,7 +272,8 @@ static void write_stats(bool reset)
     fclose(out);
 }
 
-/* The acknowledgement appears whole: it is written beside its place and renamed. */
+/* Readers see only the complete acknowledgement: it is written to a temporary file, which is
+ * renamed. */
 static void acknowledge(const char *token)
 {
     char path[PATH_BYTES];
@@ -334,11 +336,12 @@ static void read_commands(int ctl)
         memmove(lines, end + 1, size + 1);
     }
     if (size >= sizeof lines - 1) {
-        size = 0; /* A line without end. */
+        size = 0; /* A line without newline. */
     }
 }
 
-/* Enters the namespace of host i and opens its device. False after telling why. */
+/* Enters the namespace of host i and opens its device. On failure prints the reason and returns
+ * false. */
 static bool open_host(const char *lab, unsigned i)
 {
     struct ifreq request = {.ifr_name = "lab0", .ifr_flags = IFF_TUN | IFF_NO_PI};

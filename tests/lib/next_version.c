@@ -1,6 +1,6 @@
-/* Makes a daemon of the next version out of this one: linked with daemon/net/hello.c built for
- * DP_HELLO_VERSION 4 and with every call of dp_transport_send and dp_transport_give led here, it
- * says all that this version says and, beside every eighth message, a type that this version does
+/* Makes a daemon of the next version: linked with daemon/net/hello.c built for DP_HELLO_VERSION 4
+ * and with every call of dp_transport_send and dp_transport_give redirected here, it sends all
+ * messages of this version and, with every eighth one, a message of a type that this version does
  * not know, or the same message in a longer form of version 2. tests/system/test_versions.py mixes
  * both. */
 #include <string.h>
@@ -52,7 +52,7 @@ dp_status __wrap_dp_transport_send(dp_transport *transport, const dp_peer *peer,
     return status;
 }
 
-/* Beside it, and before it: the bytes go with it. */
+/* Sent before the message itself, because sending that gives its bytes away. */
 dp_status __wrap_dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message)
 {
     say_more(transport, peer, DP_LANE_BULK, dp_buf_view(message));

@@ -1,5 +1,4 @@
-/* The optimizers with the weights that are told apart: what tests of engines go through, one after
- * the other. */
+/* The combinations of optimizer and weight format that differ; tests of engines run all of them. */
 #ifndef DP_TESTS_LIB_OPTIM_PAIRS_H
 #define DP_TESTS_LIB_OPTIM_PAIRS_H
 

@@ -1,4 +1,4 @@
-"""Three trainers that go on in gossip while no majority of voters is heard, and what their return does to the model's loss.
+"""Three trainers that continue in gossip while they hear no majority of voters, and the effect of their return on the model's loss.
 
 away 3: the only voter does not train and is killed; 2: it is one of the three; 1: three voters, one of which is cut off.
 """
@@ -21,7 +21,7 @@ SETTLED = 3 # rounds in a row that list everybody
 
 
 class Run:
-    """A founder and trainers of one run, of which those that are away exchange in pairs."""
+    """A founder and trainers of one run; trainers that are away exchange in pairs."""
 
     def __init__(self, binaries, mode, away, text, place=None):
         self.folder = Folder(binaries, "dpnode-return-", place)
@@ -54,7 +54,7 @@ class Run:
         wait_for(lambda: len(self.rounds.all()) >= count, seconds, f"{count} rounds")
 
     def sleep(self, seconds):
-        """The fault itself: so long, whatever happens."""
+        """The fault, for so long in any case."""
         time.sleep(seconds)
 
     def committed(self):
@@ -77,9 +77,9 @@ class Run:
         return self.nodes[3 - self.away:] if self.away < 3 else self.nodes[1:]
 
     def returned(self, after, seconds=PATIENCE_S):
-        """The round of the return: the first beyond that one to count the work of the fault, which is more than twice a round's, of all who
-        were away; or where six have counted them and none the work, which was too old then, the first of those. It waits for the one
-        behind it, too."""
+        """The round of the return: the first later round that counts the work of the fault, which is more than twice that of a round, of all
+        trainers that were away. If six rounds have counted these trainers and none of them this work, which was then too old, it is the first of
+        the six. Also waits for the round after it."""
         away = {node.ask("status")["id"] for node in self.gossiping()}
         def of_away(record):
             return [p["tokens"] for p in record["peers"] if p["id"] in away]

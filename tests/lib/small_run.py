@@ -30,7 +30,7 @@ def write_inputs(folder, **values):
 
 
 def create_and_join(folder, count, round_s=1.0, gossip_s=0.5, voters_max=7, steps_max=500):
-    """That many running nodes of one run, the founder first. A fast machine ends a round by steps_max before its time."""
+    """So many running nodes of one run, the founder first. On a fast machine steps_max ends a round before its time."""
     manifest, text = write_inputs(folder, round_s=round_s, gossip_s=gossip_s, voters_max=voters_max,
                                   steps_max=steps_max)
     nodes = [folder.node(f"n{i + 1}").start() for i in range(count)]
@@ -41,10 +41,10 @@ def create_and_join(folder, count, round_s=1.0, gossip_s=0.5, voters_max=7, step
 
 
 def state_roots_agree(nodes, seconds=60):
-    """All nodes hold the same state root at one round."""
+    """Waits until all nodes have the same state root at one round."""
     def same():
         runs = [n.run() for n in nodes]
-        # 0: a trainer that is being started again holds no state yet
+        # 0: a restarted trainer has no state yet
         if len({r["applied"] for r in runs}) != 1 or not all(r["state_root"] for r in runs):
             return None
         return {r["state_root"] for r in runs}

@@ -1,5 +1,5 @@
-"""Shared by the system tests: the folder of the binaries from the command line, a tiny run that trains in moments, and
-unittest with sentences. Exit status 77 where the binaries are not built."""
+"""Shared by the system tests: the folder of the binaries from the command line, a tiny run that trains within moments, and unittest with names as
+sentences. Exit status 77 if the binaries are not built."""
 
 import os
 import random
@@ -40,7 +40,7 @@ def tiny_text(path, size=60_000):
 
 
 class SystemTest(unittest.TestCase):
-    """A test with a folder of nodes that are gone when it ends."""
+    """A test with a folder of nodes, which are stopped when it ends."""
 
     def setUp(self):
         self.folder = Folder(BINARIES, "dpnode-test-", place_for_tests())
@@ -65,7 +65,7 @@ class SystemTest(unittest.TestCase):
         return node
 
     def fails(self, code, status, call, *words, **more):
-        """call(*words) says no with that code and exit status; gives the error."""
+        """call(*words) is refused with that code and exit status; returns the error."""
         with self.assertRaises(CliError) as caught:
             call(*words, **more)
         error = caught.exception.error

@@ -1,4 +1,4 @@
-/* A folder of its own for a test, removed with all that is in it. */
+/* A temporary folder of a test; it is removed with its contents. */
 #ifndef DP_TESTS_LIB_TEMPDIR_H
 #define DP_TESTS_LIB_TEMPDIR_H
 
@@ -8,9 +8,9 @@ typedef struct tempdir {
     char path[TEMPDIR_PATH_MAX];
 } tempdir;
 
-/* From here on folders of this program lie in memory, where it has a place for them: of a test that
- * waits for many syncs of a store, how long it takes is else the disk's, and that of whoever else
- * uses it. */
+/* From here on the folders of this program are in memory, if the machine has a folder there.
+ * Otherwise the duration of a test that waits for many syncs of a store depends on the disk and on
+ * its other users. */
 void tempdir_in_memory(void);
 /* Under TMPDIR or /tmp. Fails the running test if it cannot be made. */
 void tempdir_open(tempdir *dir);

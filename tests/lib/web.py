@@ -1,4 +1,4 @@
-"""Nodes on addresses of their own behind one dpfault, so that any of them can be parted from any other."""
+"""Nodes with addresses of their own behind one dpfault, so that any of them can be disconnected from any other."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from daemons import free_port
 
 
 class Web:
-    """folder.node(...) behind a proxy. Numbers count from 1, as in n1."""
+    """folder.node(...) behind a proxy. Numbers count from 1, as in the name n1."""
 
     def __init__(self, folder, count, *arguments):
         self.proxy = subprocess.Popen([os.path.join(folder.binaries, "dpfault"), "--seed", "5"], stdin=subprocess.PIPE,
@@ -26,7 +26,7 @@ class Web:
         assert answer == "done\n", f"dpfault does not take {lines}"
 
     def cut(self, ones, others, both=True):
-        """No byte from ones to others, and with both none back. Numbers of nodes."""
+        """Blocks all bytes from ones to others, and with both also those back. Arguments are numbers of nodes."""
         for a in ones:
             for b in others:
                 if both:

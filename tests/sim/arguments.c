@@ -274,7 +274,7 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
         if (i + 1 >= argc) {
             return dp_why_set(why, DP_BADARG, "%s needs %s", option->name, option->needs);
         }
-        if (option->read == read_faults) { /* It says which of them is none. */
+        if (option->read == read_faults) { /* The sentence names the wrong fault. */
             DP_TRY(dp_plan_faults(argv[i + 1], &read.options.faults, why));
         }
         if (!option->read(&read, argv[++i])) {

@@ -1,5 +1,5 @@
-/* The command line of dpsim: every word of it is understood, or refused with a sentence that names
- * it and says what would do. */
+/* The command line of dpsim: a word that is not understood is refused with a sentence that names it
+ * and the allowed values. */
 #ifndef DP_SIM_ARGUMENTS_H
 #define DP_SIM_ARGUMENTS_H
 
@@ -18,13 +18,13 @@ typedef struct dp_arguments {
     bool quiet;
     bool shrink;
     bool help;
-    const char *faults; /* as given; NULL: not */
+    const char *faults; /* as given; NULL: not given */
     const char *script; /* to replay; NULL: none */
-    const char *output; /* where a shrunk failure goes; NULL: shrunk-SEED.dps */
+    const char *output; /* file for a shrunk failure; NULL: shrunk-SEED.dps */
     const char *program;
 } dp_arguments;
 
-/* Over what args holds already, the defaults; untouched on failure. Text of argv is borrowed for as
+/* Overwrites the defaults in args; args stays untouched on failure. Text of argv is borrowed for as
  * long as args lives. DP_BADARG. */
 DP_MUST dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *why);
 void dp_arguments_usage(FILE *out);
@@ -32,10 +32,9 @@ void dp_arguments_usage(FILE *out);
 /* As given after --store. */
 const char *dp_store_name(dp_sim_store store);
 
-/* The whole of text as a number without a sign, in base (0: as C writes it). False also above
- * most. */
+/* Reads all of text as a number without a sign, in base (0: as in C). False also above most. */
 bool dp_read_number(const char *text, int base, uint64_t most, uint64_t *out);
-/* The whole of text as a number from 0 to most; no infinity, nothing that is not a number. */
+/* Reads all of text as a number from 0 to most; infinity and NaN are refused. */
 bool dp_read_decimal(const char *text, double most, double *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* Profiles scale and detect: nodes that come, go and stand still at a steady rate, in a network
- * that is otherwise well. */
+ * without other faults. */
 #include "tests/sim/sim.h"
 
-enum { START_US = 20000 }; /* between two nodes of the beginning */
+enum { START_US = 20000 }; /* between the starts of the first nodes */
 
 static uint64_t below(dp_sim *sim, uint64_t limit)
 {
@@ -28,21 +28,21 @@ void dp_churn_start(dp_sim *sim)
     dp_rng_init(&sim->churn_rng, dp_mix64(sim->options.seed) ^ 0x636875726e);
     dp_sim_push(sim, &(dp_occasion){.at_us = DP_SECOND, .kind = DP_ON_LOOK});
     for (uint32_t i = 0; i < sim->plan.nodes && sim->options.profile == DP_PROFILE_SCALE; i++) {
-        sim->hosts[i].step_us *= 32; /* steps of 0.2 to 1.1 s, as models have that need such runs */
+        sim->hosts[i].step_us *= 32; /* steps of 0.2 to 1.1 s, as of models that need such runs */
     }
-    /* A thousand do not start at once. */
+    /* A thousand nodes do not start at once. */
     for (uint32_t i = sim->plan.at_start; i < sim->plan.members; i++) {
         boot_at(sim, &sim->hosts[i], 1 + (uint64_t)i * START_US + below(sim, 20 * START_US));
     }
     if (sim->plan.churn_us != 0) {
-        /* Not before the first nodes have found each other. */
+        /* Begins after the first nodes have found each other. */
         const uint64_t at = 15 * DP_SECOND + (uint64_t)sim->plan.members * START_US;
         dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_CHURN});
     }
 }
 
-/* A node that runs and does not stand still, other than the founder; NULL if the first ones tried
- * are none. */
+/* A random node that runs and does not stand still, other than the founder; NULL if a few tries
+ * find none. */
 static dp_host *victim(dp_sim *sim)
 {
     for (uint32_t tries = 0; tries < 20; tries++) {

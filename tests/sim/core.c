@@ -1,5 +1,5 @@
-/* The end of the faults: everybody is healed, or only a core that must get along while the rest
- * stays broken for ever. */
+/* The end of the faults: all hosts are healed, or only a core, which must work while the rest stays
+ * broken forever. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
 
-/* How somebody outside the core stays broken. */
+/* The way in which a host outside the core stays broken. */
 typedef enum broken_kind {
     BROKEN_DEAD = 0,
     BROKEN_CUT,
@@ -25,8 +25,8 @@ static bool stays(const dp_host *host)
     return !host->left && !host->leaving;
 }
 
-/* Enough of the voters of a slot into the core, drawn, those that are there already counted. False:
- * too few are left. */
+/* Puts random voters of a slot into the core until it has a majority of them, including those
+ * already in it. False: too few are left. */
 static bool take_majority(dp_sim *sim, uint64_t slot, uint8_t *core)
 {
     uint32_t found[DP_VOTERS_MAX];
@@ -57,8 +57,8 @@ static bool take_majority(dp_sim *sim, uint64_t slot, uint8_t *core)
     return true;
 }
 
-/* The same of the voters that a record names which one voter has accepted, or may have: it may be
- * decided any moment. False: too few are left. */
+/* The same for the voters that a record names which one voter has accepted, or may have accepted:
+ * the record may be decided at any moment. False: too few are left. */
 static bool take_named(dp_sim *sim, dp_view bytes, uint8_t *core)
 {
     dp_record *record = malloc(sizeof *record);
@@ -87,7 +87,7 @@ static bool take_named(dp_sim *sim, dp_view bytes, uint8_t *core)
     return total == 0 || in * 2 > total;
 }
 
-/* Records on their way that change who votes. */
+/* The same for all undecided records that change the voters. */
 static bool take_accepted(dp_sim *sim, uint8_t *core)
 {
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
@@ -123,8 +123,8 @@ static bool has_offered(const dp_sim *sim, const dp_peer *peer)
 }
 
 /* The next record may name hosts that have offered to vote, before any host can know that they are
- * gone. Let b of the n voters be gone, and let the record add q voters that are gone and 0 or 1
- * that is not, so that their number stays odd: a majority is there as long as q / 2 <= (n - 1) / 2
+ * gone. Let b of the n voters be gone, and let the record add q voters that are gone, and 0 or 1
+ * that is not, so that the number stays odd: a majority is present as long as q / 2 <= (n - 1) / 2
  * - b. */
 static void take_offers(dp_sim *sim, uint8_t *core)
 {
@@ -146,13 +146,13 @@ static void take_offers(dp_sim *sim, uint8_t *core)
     }
 }
 
-/* A majority of those who vote now and of those who voted last (they alone may know what was
- * decided last), and every other node with a chance of one half. */
+/* Chooses a majority of the present voters and of the voters of the last slot (only these may know
+ * the last decision), and every other node with probability one half. */
 static bool choose(dp_sim *sim, uint8_t *core)
 {
     const uint64_t slots = dp_oracle_slots(sim);
 
-    /* All hosts can dial host 0, and none has to learn its address. */
+    /* All hosts know the address of host 0 and can dial it. */
     core[0] = 1;
     if (sim->amnesias > 0 || !take_majority(sim, slots + 1, core) ||
         (slots > 0 && !take_majority(sim, slots, core))) {

@@ -1,5 +1,5 @@
-/* Stand-ins for Ed25519: a 64-bit tag keyed by the public key. Nobody in the simulator computes
- * tags for others. */
+/* Substitutes for Ed25519: a 64-bit tag keyed by the public key. No host of the simulator computes
+ * tags of others. */
 #include <string.h>
 
 #include "base/rng.h"
@@ -23,7 +23,7 @@ dp_peer dp_sim_peer(uint32_t index)
     dp_peer peer;
 
     key_of(PEER_SALT, index, peer.bytes);
-    /* The index stands in the last bytes, so that the name finds its host at once. */
+    /* The last bytes hold the index, so that the host of a name is found at once. */
     memcpy(peer.bytes + 28, &index, sizeof index);
     return peer;
 }

@@ -76,14 +76,13 @@ void dp_disk_wipe(dp_disk *disk, bool keep_vote_key)
 
     dp_disk_close(disk);
     disk->shadow = shadow;
-    /* The identity key survives in a file of its own, and with it a clock that makes incarnations
-     * grow. */
+    /* The identity key survives in its own file, and with it a clock by which incarnations grow. */
     disk->incarnation = incarnation;
     disk->vote_key = vote_key;
     rebuild_shadow(disk);
 }
 
-/* Now and then somebody copies the row of the publication under way. */
+/* Sometimes the owner copies the row of the publication under way. */
 static void back_up(dp_disk *disk)
 {
     if (disk->n_records % 4 != 0 || disk->pending.size == 0) {
@@ -261,7 +260,7 @@ static void append_record(dp_disk *disk, dp_disk_write *write)
     const uint64_t slot = write->row.slot;
 
     if (slot != (uint64_t)disk->n_records + 1) {
-        return; /* the oracle has spoken already if this is a gap */
+        return; /* the oracle has already reported a gap */
     }
     if (disk->n_records == disk->records_capacity) {
         disk->records_capacity = disk->records_capacity == 0 ? 64 : disk->records_capacity * 2;
@@ -288,7 +287,8 @@ void dp_disk_add_record(dp_disk *disk, dp_view record, dp_view cert)
     append_record(disk, &write);
 }
 
-/* The record takes its slot; what came after it goes, and the checkpoints of later rounds. */
+/* Stores the record in its slot and drops the records after it, and the checkpoints of later
+ * rounds. */
 static void fork_records(dp_disk *disk, dp_disk_write *write)
 {
     uint32_t kept = 0;
@@ -304,7 +304,7 @@ static void fork_records(dp_disk *disk, dp_disk_write *write)
     disk->n_checkpoints = kept;
 }
 
-/* Drops the objects that only the replaced row needed. */
+/* Drops the objects that only the replaced row used. */
 static void let_go(dp_disk *disk, const uint32_t keep[3])
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -364,6 +364,11 @@ static void put_checkpoint(dp_disk *disk, const dp_disk_write *write)
     uint8_t *uses = uses_of(disk, write->object);
 
     *uses = (uint8_t)(*uses | 1U);
+    for (uint32_t i = 0; i < disk->n_checkpoints; i++) {
+        if (disk->checkpoints[i].round == write->round) {
+            return; /* As the store has it: one of each round. */
+        }
+    }
     if (disk->n_checkpoints == DP_DISK_CHECKPOINTS_MAX) {
         const uint32_t old = disk->checkpoints[0].object;
         memmove(disk->checkpoints, disk->checkpoints + 1,
@@ -444,8 +449,8 @@ static void sweep(dp_disk *disk)
     }
 }
 
-/* The model takes over the outcome of the cut write from the shadow: if the shadow has done it, it
- * is done here too. */
+/* The model takes the outcome of the interrupted write from the shadow: if the shadow has done it,
+ * it is done here too. */
 static void cut_shadow(dp_disk *disk)
 {
     dp_shadow *const shadow = disk->shadow;

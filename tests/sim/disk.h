@@ -1,5 +1,5 @@
-/* The disk of a simulated node: durable rows, and writes under way that a crash cuts after a random
- * prefix. */
+/* The disk of a simulated node: durable rows, and a queue of writes, of which a crash leaves a
+ * random prefix. */
 #ifndef DP_SIM_DISK_H
 #define DP_SIM_DISK_H
 
@@ -16,8 +16,8 @@
 enum {
     DP_DISK_EXCHANGES_MAX = 80,
     DP_DISK_CHECKPOINTS_MAX = 2,
-    /* a use: made by the trainer, and no row names it yet. Two makings may be the same bytes, so an
-     * older row that goes must not take it along */
+    /* a use: made by the trainer, and no row names it yet. The trainer may make the same bytes
+     * twice, so dropping an older row must not drop this object */
     DP_DISK_FRESH = 7
 };
 
@@ -48,7 +48,7 @@ typedef enum dp_write_kind {
     DP_WRITE_CHECKPOINT
 } dp_write_kind;
 
-/* The event that the host gives to the node when a write has ended. */
+/* The event that the host passes to the node when a write has ended. */
 typedef enum dp_write_then {
     DP_THEN_NOTHING = 0,
     DP_THEN_STORED,
@@ -91,52 +91,54 @@ typedef struct dp_disk {
     uint32_t uses_capacity;
     dp_parts parts; /* not whole yet */
     uint64_t incarnation;
-    uint32_t vote_key;    /* which vote key its vote table holds; a new table makes a new one */
+    /* number of the vote key in its vote table; a new table makes a new key */
+    uint32_t vote_key;
     dp_disk_write *first; /* under way, in order */
     dp_disk_write *last;
     uint32_t n_writes;
     uint64_t free_us;
-    dp_shadow *shadow; /* NULL: the model alone */
+    dp_shadow *shadow; /* NULL: only the model */
 } dp_disk;
 
 void dp_disk_close(dp_disk *disk);
-/* Everything is lost. The next vote key is another one, unless the old one was kept elsewhere (a
- * mistake to be caught). */
+/* Loses everything. The next vote key is a new one, unless the old one was kept elsewhere (a
+ * mistake that the oracle must find). */
 void dp_disk_wipe(dp_disk *disk, bool keep_vote_key);
-/* A backup of records, checkpoints and objects, with an older pending row; never of the vote table.
- * incarnation goes on. */
+/* Restores a backup of records, checkpoints and objects, with an older pending row; never of the
+ * vote table. incarnation does not go back. */
 void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept);
 
-/* The record of the next slot has long been durable. Both are copied; before the disk is used by a
- * shadow. */
+/* Adds the record of the next slot as if it had been durable for long. Both are copied; call this
+ * before a shadow uses the disk. */
 void dp_disk_add_record(dp_disk *disk, dp_view record, dp_view cert);
 
-/* Objects that are there, whole or in part. */
+/* Objects that are present, whole or in part. */
 uint32_t dp_disk_objects(const dp_disk *disk);
 bool dp_disk_holds(const dp_disk *disk, uint32_t object);
 void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on);
 bool dp_disk_uses(const dp_disk *disk, uint32_t object, uint32_t use);
-/* Part of the object cannot be read: it is not whole any more. Its uses stay. */
+/* A part of the object cannot be read: it is no longer whole. Its uses remain. */
 void dp_disk_spoil(dp_disk *disk, uint32_t object);
-/* The last chunk has come: from now on the object is held. Of what is not there in part nothing
- * happens. */
+/* The last chunk is written: from now on the object is held. Does nothing if no part of it is
+ * here. */
 void dp_disk_complete(dp_disk *disk, uint32_t object);
 
-/* Queue a write that takes took_us after those before it; the bytes in it become the disk's.
- * Returns when it ends. */
+/* Queues a write that takes took_us after those before it, and takes its bytes. Returns the time at
+ * which it ends. */
 uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_us,
                        uint64_t took_us);
-/* Is this chunk that came from a peer under way? index 0 for an object of one. */
+/* Is the write of this chunk, which came from a peer, under way? index 0 for an object of one
+ * chunk. */
 bool dp_disk_is_writing(const dp_disk *disk, uint32_t object, uint32_t index);
-/* From now on the writes under way end so many times sooner. */
+/* From now on the queued writes end so many times sooner. */
 void dp_disk_hasten(dp_disk *disk, uint64_t now_us, uint32_t times);
 /* The oldest write has ended: it is durable. The caller frees it with dp_disk_write_free. NULL if
  * there is none. */
 dp_disk_write *dp_disk_end(dp_disk *disk);
-/* The oldest write has failed: nothing of it is on the disk. The same answer. */
+/* The oldest write has failed: nothing of it is on the disk. Returns like dp_disk_done. */
 dp_disk_write *dp_disk_fail(dp_disk *disk);
 void dp_disk_write_free(dp_disk_write *write);
-/* A crash: a random prefix of what was under way had reached the platter. */
+/* A crash: a random prefix of the queued writes has reached the disk. */
 void dp_disk_crash(dp_disk *disk, dp_rng *rng);
 
 #endif

@@ -196,7 +196,7 @@ static void crash(duel *d, duel_voter *voter)
     voter->writing = NULL;
     voter->op = 0;
     if (!d->forgot && below(d, 12) == 0) {
-        /* The disk is lost, and the vote key with it unless it was kept elsewhere. */
+        /* The disk is lost, and with it the vote key, unless that was kept elsewhere. */
         d->forgot = true;
         dp_packet_drop(voter->durable);
         voter->durable = NULL;
@@ -206,15 +206,15 @@ static void crash(duel *d, duel_voter *voter)
     }
 }
 
-/* Before a voter is given an ACCEPTED: will it hold two that contradict each other? Then it must
- * say so. */
+/* Called before a voter gets an ACCEPTED: will it hold two that contradict each other? Then it must
+ * report a proof. */
 static bool contradicts(duel *d, duel_voter *voter, const dp_vote *vote)
 {
     if (!d->liar || vote->type != DP_MSG_ACCEPTED || voter->commit.decided ||
         vote->voter == voter->index || vote->voter >= d->n ||
-        !dp_vote_verify(
-            vote, &voter->commit.crypto, &d->sim->run,
-            d->ledger.voters[vote->voter].key)) { /* Of a key that it lost, and so on. */
+        !dp_vote_verify(vote, &voter->commit.crypto, &d->sim->run,
+                        /* For example signed by a key that the voter has lost. */
+                        d->ledger.voters[vote->voter].key)) {
         return false;
     }
     dp_vote *last = &voter->heard[vote->voter];
@@ -232,7 +232,7 @@ static void give(duel *d, duel_voter *voter, const dp_vote_msg *msg)
     const bool twice = contradicts(d, voter, &msg->vote);
     const uint32_t proofs = voter->proofs;
 
-    DP_IGNORE(dp_commit_message(&voter->commit, d->now, msg)); /* a refusal is an answer too */
+    DP_IGNORE(dp_commit_message(&voter->commit, d->now, msg)); /* it may refuse the message */
     if (twice && voter->proofs == proofs) {
         dp_sim_fail(d->sim, "P1", voter->index,
                     "voter %u accepted two records in ballot %u and nobody is told",
@@ -282,7 +282,7 @@ static void lie(duel *d)
     }
 }
 
-/* A write ends; one in twelve fails, and half of those are on the disk all the same. */
+/* A write ends; one in twelve fails, and half of those are on the disk nevertheless. */
 static void end_store(duel *d, duel_voter *voter)
 {
     const uint32_t op = voter->op;
@@ -380,7 +380,7 @@ static void check_proofs(duel *d)
     }
 }
 
-/* All machines that think the slot is decided think the same. */
+/* All machines that hold the slot for decided have the same record. */
 static void compare(duel *d)
 {
     const dp_hash *first = NULL;

@@ -1,13 +1,13 @@
-/* Random schedules of one slot: nothing but the voting machines of gossip/vote/commit.h, messages
- * in any order and number, writes that end when they like, crashes right after sending, lost disks.
- * Thousands of schedules per second, so that rare interleavings are met; the judge of votes is that
- * of the whole simulator. */
+/* Random schedules of one slot: only the voting machines of gossip/vote/commit.h, messages in any
+ * order and number, writes that end at random times, crashes right after sending, lost disks.
+ * Thousands of schedules per second, which reach rare interleavings; votes are judged by the oracle
+ * of the simulator. */
 #ifndef DP_SIM_DUEL_H
 #define DP_SIM_DUEL_H
 
 #include "tests/sim/sim.h"
 
-/* Instead of dp_sim_run. True if nothing was wrong. */
+/* Replaces dp_sim_run. True if no rule was broken. */
 bool dp_duel_run(dp_sim *sim);
 
 #endif

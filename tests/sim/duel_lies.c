@@ -12,7 +12,7 @@ static uint8_t record[DP_DUEL_RECORD_BYTES];
 /* A new record, in a message of this type. */
 static void begin(dp_duel_lies *lies, uint8_t type, uint32_t voter, uint32_t ballot)
 {
-    const uint64_t words[2] = {DP_VOTERS_MAX, ++lies->values}; /* No honest voter's. */
+    const uint64_t words[2] = {DP_VOTERS_MAX, ++lies->values}; /* Not of an honest voter. */
 
     memcpy(record, words, sizeof record);
     memset(&msg, 0, sizeof msg);
@@ -82,9 +82,10 @@ void dp_duel_lie_proposal(dp_duel_lies *lies)
     }
     begin(lies, DP_MSG_PROPOSE, liar, ballot);
     if (ballot > 0 && dp_rng_below(lies->rng, 2) == 0) {
-        justify(lies, liar, liar, 1); /* Signed well, and half of two or three. */
+        justify(lies, liar, liar, 1); /* Correctly signed, but only half of two or three. */
     } else if (ballot > 0) {
-        justify(lies, liar, liar, lies->n / 2 + 1); /* Enough, had the others signed theirs. */
+        /* Enough of them, but the others have not signed theirs. */
+        justify(lies, liar, liar, lies->n / 2 + 1);
     }
     sign(lies, &msg.vote, liar);
     lies->refused[lies->n_refused++] = msg.vote.hash;

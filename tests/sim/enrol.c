@@ -9,7 +9,7 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
 
-/* Inputs and buffers for the making of a record. */
+/* Inputs and buffers for making a record. */
 typedef struct desk {
     dp_ledger ledger;
     dp_record record;
@@ -45,7 +45,7 @@ static void write_record(dp_sim *sim, desk *d, uint32_t first)
     }
 }
 
-/* The founder's vote alone, which is a majority as long as nobody else votes. */
+/* Only the founder's vote, which is a majority as long as there is no other voter. */
 static dp_view certify(dp_sim *sim, desk *d, const dp_hash *hash)
 {
     const dp_crypto crypto = dp_sim_crypto(&sim->hosts[0]);
@@ -65,7 +65,7 @@ static dp_view certify(dp_sim *sim, desk *d, const dp_hash *hash)
     return bytes;
 }
 
-/* As a node would that is given it: DP_OK, or it could not have been decided. */
+/* Checks the record like a node that receives it: DP_OK, or it could not have been decided. */
 static dp_status judge(dp_sim *sim, desk *d, dp_view bytes)
 {
     const dp_crypto crypto = dp_sim_crypto(&sim->hosts[0]);

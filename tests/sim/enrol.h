@@ -1,7 +1,7 @@
-/* A run that is not new (--enrolled): its members stand in the chain already, by CONFIG records
- * that the founder decided alone, and every member has them on its disk when it starts. A run of a
- * thousand is looked at so without the 125 records, with a round each, in which it would have been
- * joined eight at a time. */
+/* A run that is not new (--enrolled): its members are already in the chain, by CONFIG records that
+ * the founder decided alone, and every member has these records on its disk when it starts. So a
+ * run of a thousand needs no 125 records, with a round each, that would admit eight members at a
+ * time. */
 #ifndef DP_SIM_ENROL_H
 #define DP_SIM_ENROL_H
 
@@ -9,7 +9,7 @@
 
 struct dp_sim;
 
-/* Before anything has happened; the oracle judges the records as it does others. DP_NOMEM. */
+/* Call before the world starts; the oracle judges these records like others. DP_NOMEM. */
 DP_MUST dp_status dp_enrol(struct dp_sim *sim);
 
 #endif

@@ -4,7 +4,7 @@
 
 enum { LOOKS_US = 250000, LOOKS = 20, TURN = 7, STRIDE = 7 };
 
-/* The secret of an order follows from when it was given and to whom. */
+/* The secret of a command follows from its time and its host. */
 static dp_secret secret_of(uint64_t order, uint32_t index, uint16_t epoch)
 {
     return (dp_secret){.epoch = epoch,

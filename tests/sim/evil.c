@@ -1,5 +1,5 @@
-/* The adversary: who lies, how its words reach the wire, and the judge of what the honest made of
- * it. */
+/* The adversary: chooses the liars, puts their messages on the wire, and judges the reaction of the
+ * honest hosts. */
 #include "tests/sim/evil.h"
 
 #include <stdlib.h>
@@ -9,8 +9,7 @@
 #include "gossip/core/msg.h"
 #include "gossip/round/round_msg.h"
 
-static const uint64_t spoiled_us =
-    40 * DP_SECOND; /* after the healing: a fork must be known to all */
+static const uint64_t spoiled_us = 40 * DP_SECOND; /* after the healing, all must know of a fork */
 
 static const char *const names[DP_EVIL_COUNT] = {"none",   "voter",   "trainer", "holder",
                                                  "member", "inviter", "mixed"};
@@ -45,7 +44,7 @@ bool dp_evil_does(const dp_sim *sim, uint32_t index, dp_evil_kind kind)
     return sim->evil->kind == kind;
 }
 
-/* May there be liars of this kind? */
+/* Does the seed include liars of this kind? */
 static bool includes(const dp_evil *e, dp_evil_kind kind)
 {
     return e->kind == kind || e->kind == DP_EVIL_MIXED;
@@ -94,8 +93,8 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options)
         plan->fault_us[DP_FAULT_CRASH] = 5000000;
         plan->round_ms = 500;
     } else if (kind == DP_EVIL_MEMBER) {
-        /* No crashes: a host taken for dead is alive in fact. A host that joins late has only the
-         * word of others. */
+        /* No crashes, so that every host taken for dead is alive. A host that joins late has only
+         * the claims of others. */
         plan->on &= 1U << DP_FAULT_COPY | 1U << DP_FAULT_REORDER;
         plan->on |= 1U << DP_FAULT_LATE;
         plan->faults_end_us = 60000000;
@@ -105,7 +104,8 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options)
     }
 }
 
-/* A voter with one body, and of the others so few that honest ones are a majority of everything. */
+/* A voter with one body, and so few liars of the other kinds that honest hosts are a majority in
+ * every group. */
 static void choose_mixed(dp_evil *e)
 {
     static const dp_evil_kind others[] = {DP_EVIL_TRAINER, DP_EVIL_HOLDER, DP_EVIL_MEMBER};
@@ -119,7 +119,7 @@ static void choose_mixed(dp_evil *e)
     e->kinds[0] = DP_EVIL_VOTER;
     const uint32_t more = 2 + (uint32_t)dp_rng_below(&e->rng, 2);
     for (uint32_t i = 1; i <= more; i++) {
-        e->mixed[i] = 2 + 2 * i; /* 4, 6, 8: hosts that come early, and that are not the voter */
+        e->mixed[i] = 2 + 2 * i; /* 4, 6, 8: hosts that start early, and are not the lying voter */
         e->kinds[i] = others[(salt + i) % 3];
         e->n_liars++;
     }
@@ -275,14 +275,14 @@ void dp_evil_say(dp_host *host, uint32_t to, dp_view message)
     dp_assert(packet != NULL);
     dp_sim_mark(sim, dp_sim_hash(host->index, message), to);
     if (dp_msg_type_of(message) == DP_MSG_STATEMENT) {
-        dp_oracle_sent(host, message); /* The member that it accuses counts as accused. */
+        dp_oracle_sent(host, message); /* The accused member is counted. */
     }
     if (to >= sim->plan.nodes || to == host->index) {
         dp_packet_drop(packet);
         return;
     }
     DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, packet,
-                          DP_NET_CONTROL)); /* a full queue is found by the loop */
+                          DP_NET_CONTROL)); /* the loop notices a full queue */
 }
 
 static size_t rewrite(dp_host *host, uint32_t to, uint8_t *message, size_t size, size_t room)
@@ -327,7 +327,7 @@ bool dp_evil_sends(dp_host *host, const dp_action *action)
     }
     const uint8_t type = dp_msg_type_of(action->u.send.bytes);
     if (type < DP_MSG_READY || type > DP_MSG_VOTER_OK) {
-        dp_oracle_sent(host, action->u.send.bytes); /* These it sends as its node wants them. */
+        dp_oracle_sent(host, action->u.send.bytes); /* It sends these messages unchanged. */
     }
     if (action->u.send.to == DP_TO_PEER) {
         first = dp_evil_body(sim, host->index, dp_sim_index(sim, &action->u.send.peer));
@@ -370,7 +370,7 @@ void dp_evil_hears(dp_host *host, uint32_t from, dp_view message)
         dp_evil_hears_vote(host, from, message);
     } else if (dp_evil_does(host->sim, host->index, DP_EVIL_MEMBER) &&
                dp_msg_type_of(message) == DP_MSG_PROPOSE && dp_evil_below(host->sim, 4) == 0) {
-        dp_evil_forge(host); /* In the moment that counts. */
+        dp_evil_forge(host); /* At the decisive moment. */
     }
 }
 
@@ -428,32 +428,33 @@ bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
         return false;
     }
     if (includes(e, DP_EVIL_VOTER) && e->n_liars > 0 && strcmp(invariant, "S1") == 0) {
-        /* If it is what the honest hold, there is no one chain from here on to judge by. */
+        /* If honest hosts hold the second record, there is no single chain to judge by from here
+         * on. */
         e->forked = e->forked || !dp_evil_is(sim, node);
         return true;
     }
     if (includes(e, DP_EVIL_VOTER) &&
         (strcmp(invariant, "V3") == 0 || strcmp(invariant, "V2") == 0)) {
-        return true; /* Its ballots hold two records, and each of them is somebody's. */
+        return true; /* Its ballots contain two records, and other voters accept either. */
     }
     if (e->twin < sim->plan.nodes &&
         (strcmp(invariant, "S14") == 0 || strcmp(invariant, "C5") == 0 ||
          strcmp(invariant, "L2") == 0)) {
-        return true; /* A pair of three; a blob that lies with the other body only. */
+        return true; /* An exchange of three bodies, or a blob that only the other body has. */
     }
     if (e->forked) {
         return strcmp(invariant, "T1") != 0 && strcmp(invariant, "S12") != 0;
     }
     if (e->kind == DP_EVIL_MIXED &&
         (strcmp(invariant, "S14") == 0 || strcmp(invariant, "C5") == 0)) {
-        return true; /* The other half of an exchange is what a liar says it is. */
+        return true; /* The liar can give any value for its half of an exchange. */
     }
     if (includes(e, DP_EVIL_MEMBER) &&
         (strcmp(invariant, "W1") == 0 || strcmp(invariant, "V0") == 0)) {
-        return true; /* An honest node carries what it was given to carry. */
+        return true; /* An honest node forwards messages without reading them. */
     }
     if (!dp_evil_is(sim, node) && !(node < sim->plan.nodes && e->halted[node])) {
-        return false; /* A halted node votes no more, and serves its objects. */
+        return false; /* A halted node no longer votes, but serves its objects. */
     }
     for (size_t i = 0; i < sizeof of_all / sizeof of_all[0]; i++) {
         if (strcmp(invariant, of_all[i]) == 0) {
@@ -463,7 +464,7 @@ bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
     return true;
 }
 
-/* A live node that nothing cuts off is taken for dead. */
+/* Counts live and connected nodes that are taken for dead. */
 void dp_evil_notes(dp_host *host, const dp_note *note)
 {
     dp_sim *sim = host->sim;

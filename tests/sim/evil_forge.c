@@ -1,5 +1,5 @@
-/* Words in the names of voters, which the liar signs with its own key: states, votes and whole
- * decisions. None may count. */
+/* Messages in the names of voters that the liar signs with its own key: states, votes and whole
+ * decisions. None of them may count. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -21,7 +21,7 @@ static void say_to_all(dp_host *host, size_t size)
     }
 }
 
-/* All voters are said to hold one state, which nobody has. */
+/* Claims that all voters hold one state, which does not exist. */
 static void forge_states(dp_host *host, const dp_slot_book *slot)
 {
     dp_sim *sim = host->sim;
@@ -41,8 +41,8 @@ static void forge_states(dp_host *host, const dp_slot_book *slot)
     }
 }
 
-/* Makes the record that was proposed for the slot, with another time: valid by the chain. False:
- * none was proposed. */
+/* Makes a copy of the record that was proposed for the slot, with another time, which is valid.
+ * False: none was proposed. */
 static bool make_record(const dp_slot_book *slot, dp_view *made)
 {
     const dp_ballot_book *book = slot->n_ballots > 0 ? &slot->ballots[0] : NULL;
@@ -67,12 +67,12 @@ static dp_vote vote_of(dp_host *host, uint8_t type, uint32_t voter, uint32_t bal
                     .hash = *hash};
 
     dp_assert(dp_vote_sign(&vote, &crypto, &host->sim->run));
-    vote.signature[0] ^= 1; /* Or it would convict itself, where it votes. */
+    vote.signature[0] ^= 1; /* Otherwise it would convict itself if it is a voter. */
     return vote;
 }
 
-/* A proposal by the owner of ballot 0, whoever that is, or of a later ballot with promises of all;
- * and that all accept it. */
+/* A proposal in the name of the owner of ballot 0, or in a later ballot with promises of all; and
+ * the ACCEPTED of all. */
 static void forge_votes(dp_host *host, const dp_slot_book *slot, dp_view made)
 {
     const dp_hash hash = dp_record_hash(made);
@@ -80,7 +80,7 @@ static void forge_votes(dp_host *host, const dp_slot_book *slot, dp_view made)
 
     for (uint32_t i = 0; i < slot->n_voters; i++) {
         if (dp_peer_equal(&slot->voters[i], &host->peer)) {
-            continue; /* In its own name it does not lie here. */
+            continue; /* Here it does not lie in its own name. */
         }
         dp_writer w = dp_writer_of(out, sizeof out);
         memset(&msg, 0, sizeof msg);
@@ -125,7 +125,7 @@ void dp_evil_forge(dp_host *host)
     const dp_slot_book *slot = dp_oracle_slot(sim, dp_oracle_slots(sim) + 1);
     dp_view made = {0};
 
-    /* The only voter needs nobody's word but its own. */
+    /* A single voter needs only its own vote. */
     if (slot->n_voters < 3 || dp_evil_below(sim, 3) == 0) {
         if (slot->n_voters >= 3) {
             forge_states(host, slot);

@@ -1,4 +1,4 @@
-/* A holder that lies: wrong pieces, none, or a list of pieces of something else. */
+/* A holder that lies: wrong chunks, no chunks, or the chunk list of another object. */
 #include <string.h>
 
 #include "gossip/record/wire.h"
@@ -68,7 +68,7 @@ bool dp_evil_serves(dp_host *host, const dp_action *action)
             serve_pieces(host, action, to);
             return true;
         }
-        return false; /* The list is right, the pieces are not. */
+        return false; /* The list is right, the chunks are wrong. */
     }
     if (trick == DP_HOLDS_NOT || trick == DP_HOLDS_PIECES) {
         serve_nothing(host, action, to);

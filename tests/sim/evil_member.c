@@ -1,5 +1,5 @@
-/* A member that lies about others, repeats what it heard, floods, and invents peers. It may sign as
- * itself and as names that it made up, never as anybody who exists. */
+/* A member that lies about others, replays messages, floods, and invents peers. It may sign as
+ * itself and as peers that it invented, never as an existing host. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -53,7 +53,7 @@ static dp_statement about(dp_host *host, uint32_t victim)
     return s;
 }
 
-/* To everybody: a suspicion or a death that there is no ground for. */
+/* Sends to all a suspicion or a death without a reason. */
 static void accuse(dp_host *host)
 {
     dp_sim *sim = host->sim;
@@ -62,14 +62,15 @@ static void accuse(dp_host *host)
     s.kind = dp_evil_below(sim, 2) == 0 ? DP_STATEMENT_SUSPECT : DP_STATEMENT_DEAD;
     s.cause = dp_evil_below(sim, 2) == 0 ? DP_CAUSE_RESET : DP_CAUSE_SILENCE;
     for (uint32_t revision = 0; revision < 8; revision++) {
-        s.revision = revision; /* One of them is the present one, or nearly. */
+        s.revision = revision; /* One of them is the present incarnation, or close to it. */
         for (uint32_t to = 0; to < sim->plan.nodes; to++) {
             say_statement(host, to, &s, (dp_view){0});
         }
     }
 }
 
-/* In another's name, with the wrong signature: that it lives again, went away, or stopped. */
+/* Statements in the name of another, with a wrong signature: it lives again, has left, or has
+ * stopped. */
 static void forge(dp_host *host)
 {
     dp_sim *sim = host->sim;
@@ -82,7 +83,7 @@ static void forge(dp_host *host)
     say_statement(host, anybody(sim), &s, (dp_view){0});
 }
 
-/* Its own name at the addresses of others. */
+/* Announces its own name with the addresses of others. */
 static void redirect(dp_host *host)
 {
     dp_sim *sim = host->sim;
@@ -99,8 +100,7 @@ static void redirect(dp_host *host)
     say_statement(host, anybody(sim), &s, (dp_view){0});
 }
 
-/* Peers that do not exist, with its own credential, a cut one, or one with a tag that does not
- * hold. */
+/* Peers that do not exist, with its own credential, a truncated one, or one with an invalid tag. */
 static void invent(dp_host *host)
 {
     dp_sim *sim = host->sim;
@@ -150,7 +150,7 @@ static void repeat(dp_host *host, bool relayed)
     dp_evil_say(host, to, dp_view_of(room, w.size));
 }
 
-/* Bits flipped, cut short, or with more at the end; counts are often among the first bytes. */
+/* Flips bits, truncates, or appends bytes; the first bytes often contain counts. */
 static void mangle(dp_host *host)
 {
     dp_sim *sim = host->sim;
@@ -187,9 +187,9 @@ static void wish(dp_host *host)
     const uint64_t what = dp_evil_below(sim, 6);
     const dp_peer victim = sim->hosts[anybody(sim)].peer;
 
-    if (what == 0) { /* A fence against every life that the victim will ever have. */
-        /* ... or against the present one, with its own word in place of the victim's, or with
-         * junk. */
+    if (what == 0) { /* A fence against every possible incarnation of the victim. */
+        /* ... or against the present one, with its own message in place of the victim's, or with
+         * random bytes. */
         dp_fence_ask ask = {.fence = {.peer = victim, .incarnation = UINT64_MAX},
                             .asker = host->peer,
                             .signature = {1}};
@@ -203,17 +203,17 @@ static void wish(dp_host *host)
         remove.reason = dp_evil_below(sim, 2) == 0 ? DP_REMOVE_LEFT : DP_REMOVE_REVOKED;
         dp_assert(dp_remove_sign(&remove, &crypto, DP_KEY_IDENTITY, &sim->run));
         dp_remove_msg_write(&w, &remove);
-    } else if (what == 2) { /* A voter is said to hold what was announced last. */
+    } else if (what == 2) { /* Claims that a voter holds the object that was announced last. */
         dp_have_msg have = {.voter = victim, .round = dp_oracle_rounds(sim) + 1, .n = 1};
         have.roots[0] = sim->evil->ready.root;
         dp_have_msg_write(&w, &have);
-    } else if (what == 3) { /* A decision far ahead, certified by nobody. */
+    } else if (what == 3) { /* A decision far ahead, without a certificate. */
         dp_write_u8(&w, DP_MSG_DECIDE);
         dp_write_u8(&w, DP_MSG_VERSION);
         dp_write_u64(&w, dp_oracle_slots(sim) + dp_evil_below(sim, UINT32_MAX));
         dp_write_u16(&w, 5);
         dp_write_bytes(&w, "certificate", 11);
-    } else if (what == 4) { /* A voter is made to say that somebody does harm. */
+    } else if (what == 4) { /* An accusation of harm in the name of a voter. */
         dp_harm harm = {.accused = victim,
                         .round = dp_oracle_rounds(sim) + dp_evil_below(sim, 2),
                         .voter = sim->hosts[anybody(sim)].peer,
@@ -234,7 +234,7 @@ static void wish(dp_host *host)
     dp_evil_say(host, anybody(sim), dp_view_of(room, w.size));
 }
 
-/* An offer to vote in the name of somebody who was never admitted. */
+/* An offer to vote in the name of a host that was never admitted. */
 static void offer(dp_host *host)
 {
     dp_sim *sim = host->sim;

@@ -1,5 +1,5 @@
-/* A trainer that lies: contributions that are not what they say. And how much they may move, judged
- * from the records. */
+/* A trainer that lies: false contributions. Also the judge, from the records, of how far they may
+ * move the model. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -47,7 +47,7 @@ static void spoil(dp_sim *sim, uint32_t trick, dp_toy_vector values)
     }
 }
 
-/* The other contribution to the same round: on its disk, so that it can be fetched. */
+/* Puts the other contribution to the same round on its disk, so that peers can fetch it. */
 static void make_second(dp_host *host, const dp_toy_vector values, uint64_t round)
 {
     dp_sim *sim = host->sim;
@@ -69,8 +69,8 @@ static void make_second(dp_host *host, const dp_toy_vector values, uint64_t roun
     dp_oracle_published(host, &e->second_root);
 }
 
-/* All parts of the publication that was heard last, but for one that is its own: another list, so
- * another root. */
+/* Copies all parts but one, which is its own, of the publication that it heard last: another list,
+ * so another root. */
 static void copy_parts(dp_sim *sim, dp_toy_parcel *parcel, uint64_t round)
 {
     static uint8_t bytes[DP_TOY_PARTS_BYTES_MAX];
@@ -82,7 +82,7 @@ static void copy_parts(dp_sim *sim, dp_toy_parcel *parcel, uint64_t round)
     dp_writer w = dp_writer_of(bytes, sizeof bytes);
 
     if (!sim->evil->has_ready || sim->evil->ready.round != round || theirs->n != parcel->cuts.n) {
-        return; /* Nobody has been heard yet whom it could copy. */
+        return; /* It has not heard of a publication that it could copy. */
     }
     const uint32_t own = (uint32_t)dp_evil_below(sim, theirs->n);
     for (uint32_t p = 0; p < theirs->n; p++) {
@@ -114,7 +114,8 @@ void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
         return;
     }
     const uint32_t trick = sim->evil->tricks[DP_EVIL_TRAINER];
-    if (trick == DP_WORK_GARBAGE && parcel->cuts.n > 0) { /* Of the parts that travel the first. */
+    /* The first of the parts that are sent. */
+    if (trick == DP_WORK_GARBAGE && parcel->cuts.n > 0) {
         for (uint32_t i = 0; i < parcel->part_ends[0]; i++) {
             parcel->parts[i] = (uint8_t)dp_evil_below(sim, 256);
         }
@@ -148,7 +149,7 @@ void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
 
 static void lie_in_numbers(dp_sim *sim, dp_ready *ready)
 {
-    if (ready->parted) { /* READY tells the bytes twice, and no peer is told a size. */
+    if (ready->parted) { /* READY states the bytes twice, and peers get no other size. */
         ready->energy = DP_ENERGY_MAX + 1;
         return;
     }
@@ -187,7 +188,7 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
 
     if (dp_ready_msg_read(dp_view_of(message, size), &ready) != DP_OK ||
         !dp_peer_equal(&ready.peer, &host->peer)) {
-        return size; /* Passed on for somebody else. */
+        return size; /* Forwarded for another member. */
     }
     if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_INFLATED) {
         ready.tokens = DP_TOKENS_MAX;
@@ -197,7 +198,7 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
     } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_COPIED &&
                !ready.parted) { /* Of parts: copy_parts. */
         if (!e->has_ready || e->ready.round != ready.round) {
-            return 0; /* Nobody has been heard yet whom it could copy. */
+            return 0; /* It has not heard of a publication that it could copy. */
         }
         ready.root = e->ready.root;
         ready.bytes = e->ready.bytes;
@@ -209,7 +210,8 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
         lie_in_numbers(host->sim, &ready);
     } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_CARRIED) {
         ready.carried = (uint64_t)1 << 44;
-        ready.reach.own += ready.round << 28; /* Nobody else knows how far it came there. */
+        /* Only this member knows its position on its own line. */
+        ready.reach.own += ready.round << 28;
     }
     dp_assert(dp_ready_sign(&ready, &crypto, &host->sim->run, &fork));
     dp_ready_msg_write(&w, &ready);
@@ -226,10 +228,11 @@ size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t
 
     if (dp_part_msg_read(dp_view_of(message, size), &word) != DP_OK ||
         !dp_peer_equal(&word.owner, &host->peer)) {
-        return size; /* Passed on for somebody else. */
+        return size; /* Forwarded for another member. */
     }
     if (e->tricks[DP_EVIL_TRAINER] ==
-        DP_WORK_NOTHING) { /* It counts more than all others, and none of it was told. */
+        /* Claims more contributions than any other, none of which was announced. */
+        DP_WORK_NOTHING) {
         word.n = DP_PART_SOURCES_MAX;
         for (uint32_t i = 0; i < word.n; i++) {
             memset(&word.sources[i], (int)(i + 1), sizeof word.sources[i]);
@@ -242,7 +245,7 @@ size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t
     return w.size;
 }
 
-/* Of a collector: it is owed to nobody, so its owner must do without. */
+/* Changes the sum of a collector, or withholds it: the owner of the part must manage without it. */
 size_t dp_evil_rewrite_sum(dp_host *host, uint8_t *message, size_t size, size_t room)
 {
     const dp_evil *e = host->sim->evil;
@@ -256,14 +259,14 @@ size_t dp_evil_rewrite_sum(dp_host *host, uint8_t *message, size_t size, size_t 
         return size;
     }
     if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_TINY) {
-        return 0; /* It has said that it would. */
+        return 0; /* It has announced the sum. */
     }
     if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NOTHING) {
         memset(&word.root, 9, sizeof word.root);
     } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NUMBERS) {
         word.bytes++;
     } else if (e->tricks[DP_EVIL_TRAINER] ==
-               DP_WORK_TWO) { /* Of another publication than was told. */
+               DP_WORK_TWO) { /* Names another publication than the announced one. */
         word.sources[0].root.bytes[0] ^= 1;
     }
     dp_assert(dp_site_sum_sign(&word, &crypto, &host->sim->run, &fork));
@@ -318,7 +321,7 @@ static long double length(const long double *vector)
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         sum += vector[i] * vector[i];
     }
-    /* Newton's way, from above: the simulator links no mathematics. */
+    /* Newton's method, from above: the simulator links no math library. */
     long double root = sum > 1 ? sum : 1;
     for (uint32_t i = 0; i < 100; i++) {
         root = (root + sum / root) / 2;
@@ -432,7 +435,8 @@ void dp_evil_schedule(dp_sim *sim, const dp_record *record)
 
 /* ---- exchanges ---- */
 
-/* More work than there can be: on the samples that it has, or on as many more of its own line. */
+/* Claims more work than possible: on the samples of its lease, or on additional ones of its own
+ * line. */
 size_t dp_evil_rewrite_terms(dp_host *host, uint8_t *message, size_t size, size_t room)
 {
     const uint32_t trick = host->sim->evil->tricks[DP_EVIL_TRAINER];

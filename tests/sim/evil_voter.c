@@ -1,4 +1,4 @@
-/* A voter that lies: what it makes of its node's votes, and what it adds. */
+/* A voter that lies: changes the votes of its node, and adds others. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -26,7 +26,7 @@ static size_t write_vote(const dp_host *host, dp_vote_msg *msg, uint8_t *out, si
     return w.size;
 }
 
-/* Another record that is as valid: one millisecond later. */
+/* Another valid record: the time is one millisecond later. */
 static bool other_record(dp_view record, dp_view *other, dp_hash *hash)
 {
     if (dp_record_decode(&record_room, record) != DP_OK) {
@@ -40,7 +40,7 @@ static bool other_record(dp_view record, dp_view *other, dp_hash *hash)
     return true;
 }
 
-/* Broken in one place each; none may be accepted by anybody. */
+/* Breaks one field of a record; no voter may accept the result. */
 static void break_record(dp_sim *sim, dp_record *record)
 {
     switch (dp_evil_below(sim, 7)) {
@@ -146,7 +146,7 @@ size_t dp_evil_rewrite_vote(dp_host *host, uint32_t to, uint8_t *message, size_t
     dp_vote_msg *msg = &vote_room;
 
     if (dp_oracle_voters(host->sim) < 3) {
-        return size; /* Alone it may say what it likes: nobody else decides. */
+        return size; /* A single voter decides alone, so its lies contradict no other voter. */
     }
     if (type == DP_MSG_STATE && trick == DP_VOTES_STATE) {
         return wrong_state(host, message, size, room);
@@ -168,7 +168,7 @@ size_t dp_evil_rewrite_vote(dp_host *host, uint32_t to, uint8_t *message, size_t
         return write_vote(host, msg, message, room);
     }
     if (trick == DP_VOTES_YES && type != DP_MSG_PREPARE && type != DP_MSG_PROPOSE) {
-        return 0; /* It has answered already. */
+        return 0; /* It has already answered. */
     }
     return size;
 }
@@ -225,7 +225,8 @@ void dp_evil_hears_vote(dp_host *host, uint32_t from, dp_view message)
     }
 }
 
-/* Votes in ballots of others, and of slots and chains that are not; a NACK far above all. */
+/* Votes in ballots of others, and for slots and chains that do not exist; a NACK far above all
+ * ballots. */
 void dp_evil_acts_voter(dp_host *host)
 {
     static uint8_t out[DP_VOTE_MESSAGE_MAX];
@@ -242,7 +243,7 @@ void dp_evil_acts_voter(dp_host *host)
     msg->vote.voter = (uint8_t)self;
     msg->vote.slot = slot;
     msg->vote.prev = dp_oracle_slot(sim, slot - 1)->hash;
-    /* A promise out of turn convicts it soon: in half of the runs it takes care not to be. */
+    /* A wrong promise soon convicts it: in half of the runs it avoids that. */
     const uint64_t what = dp_evil_below(sim, 4);
     switch (what == 2 && (sim->evil->side_salt & 1) != 0 ? 0 : what) {
     case 0:
@@ -250,7 +251,7 @@ void dp_evil_acts_voter(dp_host *host)
         msg->vote.ballot = INT32_MAX - (uint32_t)dp_evil_below(sim, 2);
         break;
     case 1:
-        /* Some of these are its own; above the highest nobody could bid any more. */
+        /* Some of these ballots are its own; above the highest one no voter could bid any more. */
         msg->vote.type = DP_MSG_PREPARE;
         msg->vote.ballot = dp_evil_below(sim, 2) == 0
                                ? (uint32_t)dp_evil_below(sim, 60)

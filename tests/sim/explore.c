@@ -20,10 +20,10 @@ typedef struct frame {
     uint32_t crashes;
     uint64_t sent_mark; /* sum over the messages */
     uint64_t sent[DP_EXPLORE_WORDS];
-    /* what is tried next; from DP_EXPLORE_TAKE on it stands for the host that gives */
+    /* next event to try; from DP_EXPLORE_TAKE on: the host that gives a record */
     uint32_t host;
     uint32_t event;
-    /* how it was reached */
+    /* the event that led here */
     uint32_t by_host;
     uint32_t by_event;
 } frame;
@@ -56,7 +56,7 @@ static bool failed(const search *s)
     return s->judge.failure[0] != '\0';
 }
 
-/* Of the bits of sent, as far as there are messages. */
+/* Words of the bits of sent that the present number of messages needs. */
 static uint32_t words_of(const search *s)
 {
     return dp_explore_messages(s->voters) / 64 + 1;
@@ -70,8 +70,8 @@ static uint32_t slot_on_disk(const search *s, const frame *f, uint32_t host)
 
 /* ---- messages ---- */
 
-/* Can it still change anything? Not when whom it is for has the record of its slot on the disk;
- * votes and proposals also bear witness, as long as somebody may vote in their slot. */
+/* Can this message still have an effect? Not after its receiver has the record of its slot on disk,
+ * except that votes and proposals are evidence as long as a voter may vote in their slot. */
 static bool matters(const search *s, const frame *f, const dp_explore_message *m)
 {
     const uint32_t slot = dp_explore_slot(dp_explore_chain_of(s->voters), m->after);
@@ -135,7 +135,7 @@ static bool next_message(const search *s, frame *f)
 
     for (; f->event < words_of(s) * 64; f->event++) {
         const uint64_t left = f->sent[f->event / 64] >> f->event % 64;
-        if (left == 0) { /* None in the rest of this word. */
+        if (left == 0) { /* No message in the rest of this word. */
             f->event |= 63;
             continue;
         }
@@ -149,8 +149,8 @@ static bool next_message(const search *s, frame *f)
     return false;
 }
 
-/* The event of the voter that f->event stands for: who gives a record gives the one after the last
- * that the other has. */
+/* The event of the voter that f->event represents: a host that gives a record gives the one after
+ * the receiver's last. */
 static uint32_t event_of(const search *s, const frame *f)
 {
     if (f->event < DP_EXPLORE_TAKE) {
@@ -170,7 +170,7 @@ static bool may_come(const search *s, const frame *f)
            dp_explore_may(s->voters, f->hosts[f->host], event_of(s, f));
 }
 
-/* The next event of the frame that may come; false when all were tried. */
+/* The next possible event of the frame; false when all were tried. */
 static bool next_event(const search *s, frame *f)
 {
     for (; f->host < s->n; f->host++, f->event = 0) {
@@ -192,9 +192,9 @@ static bool has_decided(const search *s, uint32_t before, uint32_t state)
            dp_explore_head(s->voters, state) != dp_explore_head(s->voters, before);
 }
 
-/* A vote that decides nothing yet may as well be heard with the one that does: then all votes for
- * this record in this ballot that were sent to the voter are heard in one step, or, if they do not
- * decide, none. */
+/* A vote that does not decide yet has no effect before the one that does: so the voter takes all
+ * votes for this record in this ballot that were sent to it in one step, or none if they do not
+ * decide. */
 static dp_explore_effect hear_votes(search *s, const frame *f)
 {
     const dp_explore_message *first = dp_explore_message_of(s->voters, f->event);

@@ -1,15 +1,15 @@
-/* Every interleaving of the votes of a slot among three voters, and of the slots that follow, with
- * the machines of gossip/vote/commit.h themselves: an exhaustive search of a bounded world, beside
- * the random schedules of duel.h.
+/* All interleavings of the votes of a slot among three voters, and of the following slots, with the
+ * machines of gossip/vote/commit.h: an exhaustive search of a bounded world, in addition to the
+ * random schedules of duel.h.
  *
  * The world. Messages are sets that only grow: any may be lost, late, repeated or overtaken. Any
- * voter may crash at any point, between two sends too (what was sent last is lost like any
- * message), and is up again at once with what its disk has; a vote row and a record under way are
- * there or not, each alone. The write of a vote row may fail, with the row on the disk or not; that
- * counts as a crash in the bounds. Every voter may accept any valid record at once. A voter that
- * has a record on its disk may give it to any voter that lacks it, at any time or never. Bounds:
- * slots, how often each voter bids, and how many crashes there are in all. States are merged when
- * voters, disks and sets of messages that can still matter are equal (by 64 bits of hash).
+ * voter may crash at any point, also between two sends (the last message may be lost like any
+ * other), and restarts at once from its disk; a vote row and a record under way are on it or not,
+ * independently. The write of a vote row may fail, with the row on the disk or not; the bounds
+ * count that as a crash. Every voter may accept any valid record at once. A voter that has a record
+ * on its disk may give it to any voter that lacks it, at any time or never. Bounds: the number of
+ * slots, of bids of each voter, and of all crashes together. States are merged when voters, disks
+ * and sets of messages that can still matter are equal (by 64 bits of hash).
  *
  * With several slots the voters of the next one are those that gossip/ledger/ledger.h makes of the
  * record before; with --voters change the owner of ballot 0 puts a fourth host in the place of the

@@ -1,5 +1,5 @@
-/* The command line of dpsim --explore: every word of it is understood, or refused with a sentence
- * that names it and says what would do. */
+/* The command line of dpsim --explore: a word that is not understood is refused with a sentence
+ * that names it and the allowed values. */
 #ifndef DP_SIM_EXPLORE_ARGUMENTS_H
 #define DP_SIM_EXPLORE_ARGUMENTS_H
 
@@ -17,7 +17,7 @@ typedef struct dp_explore_arguments {
     bool help;
 } dp_explore_arguments;
 
-/* argv[1] is --explore. Over what args holds already, the defaults; untouched on failure.
+/* argv[1] is --explore. Overwrites the defaults in args, which stays untouched on failure.
  * DP_BADARG. */
 DP_MUST dp_status dp_explore_arguments_read(dp_explore_arguments *args, int argc, char **argv,
                                             dp_why *why);

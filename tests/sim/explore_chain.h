@@ -1,9 +1,9 @@
-/* The records that the exhaustive search has its voters propose, numbered, and what the chain says
- * after each: real records, judged and applied by gossip/ledger/valid.h and ledger.h. Record 0 is
- * where the search begins: three of the hosts vote.
+/* The records that voters of the exhaustive search propose, numbered, and the ledger after each:
+ * real records, judged and applied by gossip/ledger/valid.h and ledger.h. The search begins after
+ * record 0, with three of the hosts as voters.
  *
- * A record is a CONFIG, another one in each life of its author; it fences somebody, so that it says
- * something. */
+ * A record is a CONFIG, a different one in each life of its author; it fences a host, so that it is
+ * not empty. */
 #ifndef DP_SIM_EXPLORE_CHAIN_H
 #define DP_SIM_EXPLORE_CHAIN_H
 
@@ -22,15 +22,14 @@ typedef struct dp_explore_chain dp_explore_chain;
 dp_explore_chain *dp_explore_chain_open(dp_sim *sim);
 void dp_explore_chain_close(dp_explore_chain *chain);
 
-/* The ledger after a record: 0 or the number of one that may be decided. */
+/* The ledger after a record, 0 or the number of one that may be decided. */
 const dp_ledger *dp_explore_ledger(dp_explore_chain *chain, uint32_t number);
 /* Slots after the start: 0 for record 0. */
 uint32_t dp_explore_slot(const dp_explore_chain *chain, uint32_t number);
 /* The record before it. */
 uint32_t dp_explore_before(const dp_explore_chain *chain, uint32_t number);
 dp_view dp_explore_record(const dp_explore_chain *chain, uint32_t number);
-/* Of a record that somebody proposed; also of one that can never be valid, which is numbered
- * now. */
+/* The number of a proposed record; one that can never be valid gets its number now. */
 uint32_t dp_explore_number(dp_explore_chain *chain, dp_view record);
 /* 0 if no record has this hash. */
 uint32_t dp_explore_find(const dp_explore_chain *chain, const dp_hash *hash);
@@ -40,13 +39,13 @@ uint32_t dp_explore_find(const dp_explore_chain *chain, const dp_hash *hash);
  * or DP_NOBODY. */
 size_t dp_explore_value(dp_explore_chain *chain, uint32_t before, uint32_t host, uint32_t life,
                         uint32_t goes, uint8_t *out);
-/* May it follow? As dp_chain_offer() and the judge of a voter see it. */
+/* May it follow, by the rules of dp_chain_offer() and of a voter's judge? */
 bool dp_explore_valid(dp_explore_chain *chain, uint32_t before, dp_view record);
-/* Does cert prove it by the voters after before? Then it is kept for who comes later, if it is the
- * first. */
+/* Does cert prove it by the voters after before? Then the first such certificate is kept, to be
+ * given to others. */
 bool dp_explore_certify(dp_explore_chain *chain, uint32_t before, uint32_t number,
                         const dp_cert_of_record *cert);
-/* The record is offered with the certificate that was kept: taken? */
+/* Is the record taken if it is offered with the kept certificate? */
 bool dp_explore_offer(dp_explore_chain *chain, uint32_t before, uint32_t number);
 
 #endif

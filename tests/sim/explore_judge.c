@@ -10,7 +10,7 @@ typedef struct looking {
     dp_explore_judge *judge;
     const uint64_t *sent;
     const dp_explore_message *new;
-    bool second; /* another voter has accepted what new accepts */
+    bool second; /* another voter has accepted the record that new accepts */
 } looking;
 
 typedef void look(looking *l, const dp_explore_message *old);
@@ -59,7 +59,7 @@ static void look_for_second_vote(looking *l, const dp_explore_message *old)
     }
 }
 
-/* A majority has accepted what vote accepts. */
+/* Has a majority accepted the record of vote? */
 static bool is_chosen(const looking *l, const dp_explore_message *vote)
 {
     looking around = {.judge = l->judge, .sent = l->sent, .new = vote};
@@ -68,7 +68,7 @@ static bool is_chosen(const looking *l, const dp_explore_message *vote)
     return around.second;
 }
 
-/* old against l->new, whose record a majority has accepted. */
+/* Checks old against l->new, whose record a majority has accepted. */
 static void compare_chosen(looking *l, const dp_explore_message *old)
 {
     if (old->hash == l->new->hash) {
@@ -84,7 +84,7 @@ static void compare_chosen(looking *l, const dp_explore_message *old)
     }
 }
 
-/* A PROPOSE against all that is chosen in lower ballots, and against its own ballot. */
+/* Checks a PROPOSE against all records chosen in lower ballots, and against its own ballot. */
 static void compare_propose(looking *l, const dp_explore_message *old)
 {
     if (old->type == DP_MSG_PROPOSE && old->ballot == l->new->ballot && old->hash != l->new->hash) {

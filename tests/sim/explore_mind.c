@@ -75,7 +75,7 @@ void dp_explore_mind_load(const dp_explore_chain *chain, const dp_explore_state 
     load_bytes(chain, &c->waiting_record);
     load_bytes(chain, &c->value);
     load_bytes(chain, &c->outcome);
-    if (c->row_size != 0) { /* Of a later slot: it waits as it was found on the disk. */
+    if (c->row_size != 0) { /* Of a later slot: the row is kept as it was on the disk. */
         const dp_view row = dp_explore_row_bytes(chain, &from->durable, bytes);
         dp_assert(row.size == c->row_size);
         memcpy(c->row, row.data, row.size);
@@ -84,7 +84,7 @@ void dp_explore_mind_load(const dp_explore_chain *chain, const dp_explore_state 
 
 /* ---- saving ---- */
 
-/* Bytes between the members of a vote differ by accident. */
+/* Padding bytes between the members of a vote are arbitrary. */
 static void tidy_vote(dp_vote *vote, bool used)
 {
     const dp_vote old = *vote;
@@ -116,14 +116,14 @@ static void tidy(dp_commit *c, bool bids)
 {
     const bool owns = c->phase != DP_COMMIT_IDLE && c->phase != DP_COMMIT_PROPOSING;
 
-    c->began = (dp_time){0}; /* Time stands. */
-    if (c->decided) {        /* It votes no more. */
+    c->began = (dp_time){0}; /* Time does not advance. */
+    if (c->decided) {        /* It no longer votes. */
         c->has_waiting = false;
         c->has_prepare = false;
         c->has_value = false;
         c->voted = 0;
     }
-    if (!bids || c->decided) { /* It is only asked for when the voter bids. */
+    if (!bids || c->decided) { /* It is used only when the voter bids. */
         c->seen = c->state.promised;
     }
     tidy_bytes(&c->accepted, c->state.accepted >= 0);

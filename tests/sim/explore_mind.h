@@ -1,5 +1,5 @@
-/* One host of the exhaustive search as plain bytes: its disk, and what its voting machine
- * remembers. */
+/* One host of the exhaustive search as plain bytes: its disk, and the memory of its voting
+ * machine. */
 #ifndef DP_SIM_EXPLORE_MIND_H
 #define DP_SIM_EXPLORE_MIND_H
 
@@ -21,10 +21,10 @@ typedef struct dp_explore_state {
     uint8_t host;
     uint8_t boots;
     uint8_t bids;
-    uint8_t head;    /* the last record that it goes by, */
+    uint8_t head;    /* the last record that it has applied, */
     uint8_t kept;    /* on its disk, */
-    uint8_t keeping; /* on the way there; 0: none */
-    uint8_t decided; /* by the votes heard; 0: none */
+    uint8_t keeping; /* being written; 0: none */
+    uint8_t decided; /* decided by the votes heard; 0: none */
     bool writes;     /* a row */
     dp_explore_row durable;
     dp_explore_row writing;
@@ -32,14 +32,14 @@ typedef struct dp_explore_state {
 } dp_explore_state;
 
 size_t dp_explore_mind_size(void);
-/* The row as it stands in a file, in out (DP_EXPLORE_ROW_MAX). */
+/* Writes the row in the form of a file to out (DP_EXPLORE_ROW_MAX). */
 dp_view dp_explore_row_bytes(const dp_explore_chain *chain, const dp_explore_row *row,
                              uint8_t *out);
 /* commit: once initialised for this host. */
 void dp_explore_mind_load(const dp_explore_chain *chain, const dp_explore_state *from,
                           dp_commit *commit);
-/* Fills in mind, decided and what of writing is not used, after making the same in commit what it
- * will not read again. bids: it may still bid. */
+/* Fills in mind, decided and the unused parts of writing, after clearing the fields of commit that
+ * it will not read again, so that equal states are equal. bids: it may still bid. */
 void dp_explore_mind_save(const dp_explore_chain *chain, dp_commit *commit, bool bids,
                           dp_explore_state *to);
 

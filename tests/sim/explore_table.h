@@ -1,5 +1,5 @@
-/* A table from 64-bit keys, hashed already, to small numbers, which grows; open addressing. Aborts
- * when memory is gone. */
+/* A growing table from 64-bit keys, which are already hashes, to small numbers; open addressing.
+ * Aborts if memory is exhausted. */
 #ifndef DP_SIM_EXPLORE_TABLE_H
 #define DP_SIM_EXPLORE_TABLE_H
 
@@ -15,9 +15,9 @@ typedef struct dp_explore_table {
 } dp_explore_table;
 
 void dp_explore_table_close(dp_explore_table *table);
-/* True if the key is there. */
+/* True if the table has the key. */
 bool dp_explore_table_get(const dp_explore_table *table, uint64_t key, uint32_t *value);
-/* False if it was there already; then nothing changes. Key 0 is taken for 1. */
+/* False if the table has the key; then nothing changes. Key 0 counts as 1. */
 bool dp_explore_table_add(dp_explore_table *table, uint64_t key, uint32_t value);
 
 #endif

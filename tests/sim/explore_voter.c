@@ -14,7 +14,7 @@ struct dp_explore_voters {
     dp_sim *sim;
     dp_explore_chain *chain;
     dp_explore_bounds bounds;
-    dp_commit commits[DP_EXPLORE_HOSTS]; /* the machine that is made to stand in a state */
+    dp_commit commits[DP_EXPLORE_HOSTS]; /* the machine that is set to a state */
     dp_explore_state *now;               /* the state under work */
     dp_explore_effect effect;            /* of the step under work */
     dp_explore_state **states;
@@ -22,7 +22,7 @@ struct dp_explore_voters {
     uint32_t states_capacity;
     dp_explore_table by_mark;
     dp_explore_message messages[DP_EXPLORE_MESSAGES_MAX];
-    dp_vote_msg *bodies[DP_EXPLORE_MESSAGES_MAX]; /* record behind it */
+    dp_vote_msg *bodies[DP_EXPLORE_MESSAGES_MAX]; /* a record follows it */
     uint32_t n_messages;
     dp_explore_table message_by_mark;
     dp_explore_effect *effects;
@@ -67,8 +67,8 @@ static dp_commit_row durable_row(dp_explore_voters *v)
     return found;
 }
 
-/* Checks a vote that is sent: it and the chain before it are on this voter's disk, and the ballot
- * is its own. */
+/* Checks a sent vote: it and the chain before it are on this voter's disk, and the ballot is its
+ * own. */
 static void judge_send(dp_explore_voters *v, const dp_vote *vote)
 {
     const dp_ledger *ledger = dp_explore_ledger(v->chain, v->now->kept);
@@ -101,7 +101,7 @@ static dp_verdict judge(void *voters, dp_view record)
     return dp_explore_valid(v->chain, v->now->head, record) ? DP_VERDICT_YES : DP_VERDICT_NO;
 }
 
-/* Another record in each life: what was proposed before a crash is not remembered. */
+/* A different record in each life: after a crash the voter does not know its proposal. */
 static size_t value(void *voters, uint8_t *out)
 {
     dp_explore_voters *v = voters;
@@ -194,7 +194,7 @@ static void load(dp_explore_voters *v, const dp_explore_state *from)
     memcpy(v->now, from, sizeof *from);
 }
 
-/* The number of the state in which machine and disk are now. */
+/* The number of the present state of machine and disk. */
 static uint32_t save(dp_explore_voters *v)
 {
     dp_explore_state *now = v->now;
@@ -227,7 +227,7 @@ static void begin_slot(dp_explore_voters *v)
     const dp_ledger *ledger = dp_explore_ledger(v->chain, v->now->head);
 
     dp_commit_begin(&v->commits[v->now->host], ledger, &v->sim->hosts[v->now->host].peer);
-    v->now->writes = false; /* A row of the slot before means nothing any more, written or not. */
+    v->now->writes = false; /* A row of the slot before is no longer used, written or not. */
 }
 
 static void start(dp_explore_voters *v)
@@ -279,8 +279,8 @@ static void crash(dp_explore_voters *v, bool row_kept, bool record_kept)
     start(v);
 }
 
-/* Does the work of dp_chain_offer() when the votes have decided, or another voter gives the record;
- * the last slot ends with the decision. */
+/* Does the work of dp_chain_offer() after the votes have decided, or when another voter gives the
+ * record; the last slot ends with the decision. */
 static void take_record(dp_explore_voters *v, uint32_t number)
 {
     v->now->keeping = (uint8_t)number;
@@ -343,11 +343,11 @@ static void act(dp_explore_voters *v, uint32_t event)
         v->now->writes = false;
         dp_assert(dp_commit_stored(c, now, 1, DP_IO));
     } else if (event == DP_EXPLORE_PROPOSE) {
-        DP_IGNORE(dp_commit_propose(c, now)); /* Not possible: then nothing has changed. */
+        DP_IGNORE(dp_commit_propose(c, now)); /* The event is not possible: nothing has changed. */
     } else if (event == DP_EXPLORE_BID) {
         v->now->bids = (uint8_t)(v->now->bids + (dp_commit_bid(c, now) ? 1 : 0));
     } else {
-        DP_IGNORE(dp_commit_message(c, now, v->bodies[event])); /* A refusal is an answer. */
+        DP_IGNORE(dp_commit_message(c, now, v->bodies[event])); /* It may refuse the message. */
     }
     look_for_decision(v);
     if (v->now->head == head) {
@@ -375,7 +375,7 @@ bool dp_explore_may(const dp_explore_voters *v, uint32_t number, uint32_t event)
         return s->keeping != 0 && s->writes;
     case DP_EXPLORE_BID:
         return s->bids < v->bounds.bids;
-    default: /* DP_EXPLORE_TAKE and a record, or what always may come. */
+    default: /* DP_EXPLORE_TAKE and a record, or an event that is always possible. */
         return event < DP_EXPLORE_TAKE ||
                (s->keeping == 0 && event > DP_EXPLORE_TAKE &&
                 dp_explore_before(v->chain, event - DP_EXPLORE_TAKE) == s->head);

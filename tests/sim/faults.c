@@ -1,4 +1,4 @@
-/* Faults: their kinds, times and end. Draws from its own stream; a class that is off draws
+/* Faults: their kinds, times and end. Draws from a separate stream; a class that is off draws
  * nothing. */
 #include <stdlib.h>
 
@@ -45,7 +45,8 @@ static void draw_host(dp_sim *sim, dp_host *host)
         dp_fault_count(sim);
     }
     sim->striking = DP_FAULT_NAT;
-    /* The founder stands in the token: were it hidden too, nobody would meet anybody. */
+    /* The token contains the founder's address: if the founder were hidden too, no two nodes would
+     * meet. */
     if (dp_fault_on(sim, DP_FAULT_NAT) && host->index > 0 && below(sim, 2) == 0) {
         host->nat = true;
         dp_fault_count(sim);
@@ -134,8 +135,8 @@ static void crash(dp_sim *sim)
     }
 }
 
-/* Do the other voters, a majority, have all that was decided? Else this disk is more than the
- * protocol can lose. */
+/* Do the other voters, a majority, have all decided records? Otherwise the protocol cannot lose
+ * this disk. */
 static bool others_have_all(dp_sim *sim, const dp_host *victim)
 {
     uint32_t have = 0;
@@ -155,7 +156,7 @@ static bool others_have_all(dp_sim *sim, const dp_host *victim)
     return have * 2 > dp_oracle_voters(sim);
 }
 
-/* One disk per run is lost or comes back from a backup, and only where a majority of voters keeps
+/* One disk per run is lost or restored from a backup, and only if a majority of voters keeps
  * theirs. */
 static void amnesia(dp_sim *sim)
 {
@@ -201,7 +202,8 @@ static void leave(dp_sim *sim)
         return;
     }
     dp_node_look(host->node, &view);
-    /* A sole voter hands over before it goes, which takes longer than this process is given. */
+    /* A single voter hands its vote over before it leaves, which takes longer than this process
+     * lives. */
     if ((view.is_voter || dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, host->index)) &&
         (sim->leavers > 0 || sim->amnesias > 0 || dp_oracle_voters(sim) < 3)) {
         return;
@@ -235,8 +237,7 @@ static void kill_trainer(dp_sim *sim)
     }
 }
 
-/* Out of memory, or of breath: it stands still for up to ten seconds, or says of one command that
- * it failed. */
+/* The trainer hangs for up to ten seconds, or reports one command as failed, as without memory. */
 static void hang_trainer(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);
@@ -260,7 +261,7 @@ static void order(dp_sim *sim, uint32_t node, bool pause, uint64_t at_us)
         &(dp_occasion){.at_us = at_us, .kind = DP_ON_ORDER, .node = node, .detail = pause ? 1 : 0});
 }
 
-/* One node for up to ten seconds, or all for long enough that the run is idle (idle.h). */
+/* Pauses one node for up to ten seconds, or all for long enough that the run is idle (idle.h). */
 static void pause_by_owners(dp_sim *sim)
 {
     const bool all = below(sim, 2) == 0;
@@ -276,7 +277,7 @@ static void pause_by_owners(dp_sim *sim)
     }
 }
 
-/* Up to two seconds in which half of the steps have little room. */
+/* For up to two seconds half of the steps have little room for actions. */
 static void narrow(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);
@@ -304,7 +305,7 @@ void dp_faults_narrow(dp_host *host)
     }
 }
 
-/* Hours, months or ten years, forwards or back; now and then right again. */
+/* Moves a clock by hours, months or ten years, forwards or back; sometimes corrects it. */
 static void jump(dp_sim *sim)
 {
     static const int64_t hour_ms = 3600 * 1000;
@@ -331,7 +332,7 @@ static void rot(dp_sim *sim)
     }
 }
 
-/* The disk is full for a moment, or one write fails and the process ends with it. */
+/* The disk is full for a moment, or one write fails and the process ends. */
 static void trouble_writes(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);
@@ -392,7 +393,7 @@ void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
     case DP_FAULT_FLAP:
         dp_fault_flap(sim, occasion);
         if (occasion->value != 0) {
-            return; /* a beat of a spell under way */
+            return; /* another break of a link that already flaps */
         }
         break;
     case DP_FAULT_REBIND:
@@ -490,7 +491,7 @@ void dp_faults_heal(dp_sim *sim)
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
         if (dp_host_up(host) && !host->broken && host->port != host->told_port) {
-            dp_host_crash(host, true); /* A node has to start again to tell its new address. */
+            dp_host_crash(host, true); /* A node announces its new address only after a restart. */
         }
         if (!dp_host_up(host) && !host->left && !host->broken) {
             dp_fault_restart(sim, host, 1 + dp_rng_below(&sim->crash_rng, 1000000));

@@ -1,8 +1,7 @@
 /* Faults between hosts. */
 #include "tests/sim/faults.h"
 
-/* Block every pair across two or more groups; what alone has to do with stays open when it is a
- * bridge. */
+/* Blocks every pair across two or more groups; if alone is a bridge, its pairs stay open. */
 static void split(dp_sim *sim, uint32_t groups, uint32_t bridge, uint64_t until_us, bool hold)
 {
     const uint32_t n = sim->plan.nodes;
@@ -28,7 +27,7 @@ static void cut_off(dp_sim *sim, uint32_t alone, uint64_t until_us, bool hold)
     }
 }
 
-/* Split into groups, cut one off, or leave one bridge between two halves. */
+/* Splits the hosts into groups, cuts one host off, or leaves one bridge between two halves. */
 void dp_fault_partition(dp_sim *sim)
 {
     const uint32_t form = (uint32_t)dp_fault_below(sim, 4);
@@ -86,7 +85,7 @@ void dp_fault_flap(dp_sim *sim, const dp_occasion *occasion)
             return;
         }
         next.node = host->index;
-        /* All its links, or one. */
+        /* Breaks all of its links, or one. */
         next.other = (uint32_t)dp_fault_below(sim, (uint64_t)sim->plan.nodes * 2);
         next.value = sim->now_us + 2000000 + dp_fault_below(sim, 8000000);
     }
@@ -102,9 +101,9 @@ void dp_fault_flap(dp_sim *sim, const dp_occasion *occasion)
     }
 }
 
-/* The machine gets another address. Its own side sees its connections break; the others find out.
- * The founder keeps its own: it stands in everybody's token, and with all addresses gone nobody
- * would find anybody again. */
+/* The machine gets another address. Its own side sees its connections break; the others notice
+ * later. The founder keeps its address, which all tokens contain: if all addresses changed, no host
+ * would find another. */
 void dp_fault_rebind(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);

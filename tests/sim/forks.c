@@ -9,7 +9,7 @@
 #include "gossip/node/node.h"
 
 enum { ENTRIES_MAX = 4096, HEAD_BYTES = 115, PAST_MAX = 64 };
-#define ASK_US (500 * DP_MS) /* an order that was refused is given again */
+#define ASK_US (500 * DP_MS) /* a command that was refused is given again */
 
 /* One decided record; a FORK stands under its own id. */
 typedef struct entry {
@@ -44,9 +44,9 @@ typedef struct drawn {
 
 typedef enum story {
     LOST = 0, /* a majority of the voters never comes back */
-    AWAY,     /* it goes on without the others, and comes back */
+    AWAY,     /* it continues without the others, and returns */
     TWICE,    /* nobody has a majority, and the root key is used on two sides */
-    BACK      /* all is well, and the root key goes back to an earlier round */
+    BACK      /* without a fault, the root key goes back to an earlier round */
 } story;
 
 struct dp_forks_world {
@@ -55,10 +55,10 @@ struct dp_forks_world {
     uint32_t stage;
     uint64_t at_us;     /* of the last stage */
     uint32_t side;      /* bit per node: with the owner of the root key */
-    uint32_t root;      /* who has it */
-    uint32_t other;     /* TWICE: who has it too */
+    uint32_t root;      /* the host that has it */
+    uint32_t other;     /* TWICE: the second host that has it */
     bool forked[2];     /* ordered, */
-    uint32_t boots[2];  /* in this life of who was to do it */
+    uint32_t boots[2];  /* in this life of the host that got the command */
     dp_hash forks[2];   /* ids, once their writes were asked for, */
     uint32_t makers[2]; /* first by these */
     uint32_t n_forks;
@@ -300,7 +300,8 @@ void dp_forks_announced(dp_host *host, const dp_hash *root)
 {
     book *b = &host->sim->forks->books[host->index];
 
-    for (uint32_t i = 0; i < PAST_MAX; i++) { /* It may carry an old one of its own for others. */
+    /* It may forward an old one of its own that others sent. */
+    for (uint32_t i = 0; i < PAST_MAX; i++) {
         if (dp_hash_equal(&b->past[i], root)) {
             return;
         }
@@ -344,7 +345,8 @@ static const dp_toy_samples *samples_of(const struct dp_forks_world *w, const dp
     return NULL;
 }
 
-/* Adds the spans to those that the chain has counted so far. False: one of them was there. */
+/* Adds the spans to those that the chain has counted so far. False: one of them was counted
+ * already. */
 static bool count_spans(dp_toy_span *counted, uint32_t *n, const dp_toy_samples *samples)
 {
     for (uint32_t i = 0; i < samples->n; i++) {
@@ -360,7 +362,7 @@ static bool count_spans(dp_toy_span *counted, uint32_t *n, const dp_toy_samples 
     return true;
 }
 
-/* The chain that lies on this disk, from its first record on. */
+/* The chain on this disk, from its first record on. */
 static void check_samples(const dp_host *host)
 {
     static dp_record record;
@@ -372,7 +374,7 @@ static void check_samples(const dp_host *host)
     for (uint32_t s = 0; s < host->disk.n_records; s++) {
         const dp_disk_record *on_disk = &host->disk.records[s];
         if (dp_record_decode(&record, dp_view_of(on_disk->data, on_disk->record_size)) != DP_OK) {
-            continue; /* oracle.c has spoken */
+            continue; /* oracle.c has reported it */
         }
         for (uint32_t i = 0; i < record.n_listed; i++) {
             const dp_toy_samples *samples = samples_of(w, &record.listed[i].root);
@@ -416,8 +418,8 @@ static uint32_t voters_of(dp_sim *sim, uint32_t *mask)
     return count;
 }
 
-/* One part without a majority, and the rest; of the rest, if the root key is used there too, no
- * part with one. */
+/* Splits the hosts into a part without a majority and the rest; if the root key is used in the rest
+ * too, the rest is split so that no part has a majority. */
 static bool tear(dp_sim *sim)
 {
     struct dp_forks_world *w = sim->forks;
@@ -453,7 +455,7 @@ static bool tear(dp_sim *sim)
         }
     }
     const uint64_t until = sim->plan.faults_end_us;
-    uint32_t alone = sim->plan.nodes; /* TWICE: a voter of the rest that nobody hears */
+    uint32_t alone = sim->plan.nodes; /* TWICE: an isolated voter of the rest */
     for (uint32_t i = 0; i < sim->plan.nodes && w->story == TWICE; i++) {
         alone = (voters >> i & 1) != 0 && !on_side(w, i) && i != w->other ? i : alone;
     }
@@ -524,8 +526,7 @@ static bool has_fork(const dp_host *host)
     return false;
 }
 
-/* An order that was taken goes with the process that took it until its record is on the disk; then
- * it is given again. */
+/* A command is lost with its process until its record is on the disk; then it is given again. */
 static bool order_fork(dp_sim *sim, uint32_t which, uint32_t node)
 {
     struct dp_forks_world *w = sim->forks;
@@ -538,7 +539,7 @@ static bool order_fork(dp_sim *sim, uint32_t which, uint32_t node)
         return false;
     }
     for (uint32_t i = 0; w->forked[which] && i < w->n_forks; i++) {
-        if (w->makers[i] == node) { /* Nobody heard of it: it is told when it is durable. */
+        if (w->makers[i] == node) { /* No peer knows of it: it is announced when it is durable. */
             w->n_forks--;
             w->makers[i] = w->makers[w->n_forks];
             w->forks[i] = w->forks[w->n_forks];
@@ -563,9 +564,10 @@ void dp_forks_strike(dp_sim *sim)
     uint64_t next = ASK_US;
 
     if (sim->healed && w->stage == 0) {
-        return; /* It never had three voters: nothing to tear. */
+        return; /* It never had three voters, so they cannot be separated. */
     }
-    if (sim->healed && w->stage == 1 && w->story != LOST) { /* Too late for what was not done. */
+    /* Too late for a command that was not executed. */
+    if (sim->healed && w->stage == 1 && w->story != LOST) {
         w->story = AWAY;
         w->stage = w->forked[0] || w->forked[1] ? 2 : 0;
         return;
@@ -576,7 +578,8 @@ void dp_forks_strike(dp_sim *sim)
     } else if (w->stage == 1) {
         const bool other = w->story != TWICE || order_fork(sim, 1, w->other);
         done = order_fork(sim, 0, w->root) && other;
-    } else if (w->stage == 2) { /* One of two that have met, whichever may, says which goes on. */
+    } else if (w->stage == 2) {
+        /* After two chains have met, the host that has the key decides which one continues. */
         done = sim->healed && (give_order(sim, w->root, DP_ADMIN_MERGE) ||
                                give_order(sim, w->other, DP_ADMIN_MERGE));
     }
@@ -613,8 +616,8 @@ static bool lags(dp_sim *sim, dp_host *host, const dp_hash *fork, const char **w
     return true;
 }
 
-/* The one chain that all should be on: that of a FORK, once somebody has it; of the first that
- * runs. */
+/* The chain that all hosts should have: that of a FORK, once a host has it; otherwise that of the
+ * first running host. */
 static const dp_hash *goes_on(const dp_sim *sim)
 {
     uint32_t first = sim->plan.nodes;

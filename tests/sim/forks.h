@@ -1,5 +1,5 @@
-/* Profile merge: the voters are torn apart, the root key begins the chain anew on one side or on
- *   two, everything is healed. Under several chains the books of oracle.c are of no use; this judge
+/* Profile merge: the voters are separated, the root key begins the chain anew on one side or on
+ *   two, everything is healed. The books of oracle.c do not work with several chains; this judge
  *   keeps its own, by chain: S1  one record per fork and slot, each following the one before it on
  *   the disk that stores it S2  one state per ROUND record
  *   S6  a durable chain goes back only by a FORK, and the note of it counts what went
@@ -20,9 +20,9 @@ void dp_forks_close(dp_sim *sim);
 void dp_forks_start(dp_sim *sim);
 void dp_forks_strike(dp_sim *sim);
 
-/* Calls that oracle.c passes on. */
+/* Calls forwarded by oracle.c. */
 void dp_forks_store(dp_host *host, const dp_action *action);
-/* The chain on its disk is what a host goes by when it starts. */
+/* A host starts with the chain on its disk. */
 void dp_forks_booted(dp_host *host);
 void dp_forks_note(dp_host *host, const dp_note *note);
 void dp_forks_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root);

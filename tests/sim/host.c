@@ -76,7 +76,7 @@ static void set_timer(dp_host *host)
         return;
     }
     if (at > host->tick_at && host->tick_at > host->sim->now_us) {
-        return; /* an early tick does no harm, and the next one is set after it */
+        return; /* an early tick is harmless, and sets the next one */
     }
     host->tick_at = at;
     dp_sim_push(host->sim,
@@ -111,7 +111,7 @@ static void do_send(dp_host *host, const dp_action *action)
             dp_measure_sent(sim, host->index, to, packet);
             DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to,
                                   dp_packet_share(packet),
-                                  DP_NET_CONTROL)); /* a full queue is found by the loop */
+                                  DP_NET_CONTROL)); /* the loop notices a full queue */
         }
         if (action->u.send.to == DP_TO_PEER) {
             break;
@@ -178,7 +178,7 @@ static void perform(dp_host *host, const dp_action *action)
         dp_host_serve(host, action);
         break;
     case DP_DO_SERVE_MANIFEST:
-        break; /* everybody is born with it here */
+        break; /* here every host has it from the start */
     case DP_DO_TRAINER_OPEN:
     case DP_DO_TRAINER_INIT:
     case DP_DO_TRAINER_LOAD:
@@ -247,7 +247,7 @@ void dp_host_event(dp_host *host, dp_event *event)
                              .at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
         return;
     }
-    if (host->reopen) { /* As a crash: what is durable is all that is left. */
+    if (host->reopen) { /* Like a crash: only durable data remain. */
         host->reopen = false;
         dp_host_crash(host, true);
         host->restart_at = sim->now_us + 1000;
@@ -301,6 +301,7 @@ void dp_host_boot(dp_host *host)
     host->tick_at = UINT64_MAX;
     host->crash_now = false;
     host->reopen = false;
+    host->mapped = DP_SHELF_NONE;
     dp_rot_boot(host);
     dp_host_restore(host);
     dp_oracle_booted(host);

@@ -1,5 +1,5 @@
 /* One simulated machine: the node under test with its disk, its trainer and the driver between
- * them, as daemon/ has them. Survives crashes of the node in it. */
+ * them, like in daemon/. Survives crashes of its node. */
 #ifndef DP_SIM_HOST_H
 #define DP_SIM_HOST_H
 
@@ -19,7 +19,7 @@ enum {
     DP_HOST_COMMANDS_MAX = 64, /* trainer commands waiting */
     DP_HOST_PARCELS_MAX = 32,  /* results of it that are being written */
     DP_HOST_SPINS_MAX =
-        300 /* timers in a row due at once: then the daemon would use a whole core */
+        300 /* consecutive timers that are due at once: the daemon would use a whole core */
 };
 
 typedef enum dp_toy_life { DP_TOY_DOWN = 0, DP_TOY_OPENING, DP_TOY_UP } dp_toy_life;
@@ -34,7 +34,7 @@ typedef struct dp_host_parcel {
 typedef struct dp_host {
     struct dp_sim *sim;
     uint32_t index;
-    /* index of the host whose keys it has: its own, but for the second body of a liar */
+    /* index of the host whose keys it has: its own, except for the second body of a liar */
     uint32_t name;
     dp_peer peer;
     dp_node *node; /* NULL: not running */
@@ -42,8 +42,8 @@ typedef struct dp_host {
     bool started_once;
     dp_secrets secrets; /* durable */
     bool left;          /* for good */
-    bool leaving;       /* its owner has asked for it */
-    bool owner_pauses;  /* an order that lasts until it is taken back */
+    bool leaving;       /* its owner has requested it */
+    bool owner_pauses;  /* a command that holds until it is revoked */
     bool broken;        /* for good, when the core was healed */
     bool was_slow;      /* until the healing */
     bool newer;         /* it is of a later version: newer.c */
@@ -51,7 +51,7 @@ typedef struct dp_host {
     uint64_t paused_until;
     uint64_t restart_at; /* 0: no restart is planned */
     /* address */
-    bool nat;           /* nobody can dial it */
+    bool nat;           /* no host can dial it */
     uint16_t port;      /* another one is another address */
     uint16_t told_port; /* the one that this life announces */
     /* clock */
@@ -60,7 +60,7 @@ typedef struct dp_host {
     int64_t wall_offset_ms;
     uint64_t tick_at; /* of the timer that is set; UINT64_MAX: none */
     uint64_t tick_generation;
-    uint32_t spins; /* timers in a row that were due when they were set */
+    uint32_t spins; /* consecutive timers that were due when they were set */
     /* disk */
     dp_disk disk;
     dp_rng disk_rng;
@@ -72,6 +72,7 @@ typedef struct dp_host {
     bool io_error; /* the next write fails, and the process ends */
     uint16_t *met; /* by node: port of the address on disk; 0: never linked */
     uint64_t saved_us;
+    uint32_t mapped; /* the state that the trainer passed with its last APPLIED */
     /* trainer */
     dp_toy toy;
     dp_toy_life toy_state;
@@ -84,14 +85,14 @@ typedef struct dp_host {
     uint32_t toy_slow; /* factor */
     /* least time of PUBLISH and APPLY, of the fastest; up to five times as long */
     uint32_t encode_us;
-    bool idle;               /* the trainer obeys and makes no steps */
+    bool idle;               /* the trainer executes commands but makes no steps */
     uint64_t narrow_until;   /* its steps have little room */
-    uint64_t hangs_until_us; /* nor anything else */
+    uint64_t hangs_until_us; /* ... and executes no commands */
     bool errs;               /* its next state, update or exchange fails */
     uint64_t toy_free_us;
     uint64_t nonce;
     dp_action *commands; /* ring of DP_HOST_COMMANDS_MAX */
-    /* of each: what it needs and the disk has lost, or DP_SHELF_NONE */
+    /* for each: the object that it needs and the disk has lost, or DP_SHELF_NONE */
     uint32_t lost[DP_HOST_COMMANDS_MAX];
     uint32_t command_first;
     uint32_t command_count;
@@ -101,7 +102,7 @@ typedef struct dp_host {
     dp_hash pending_root; /* of the publication in the trainer */
     dp_rng rng;           /* seeds of nodes, pace of the trainer */
     bool crash_now;       /* the process dies before its next action */
-    bool reopen;          /* its node asked to be opened anew */
+    bool reopen;          /* its node asked to be opened again */
 } dp_host;
 
 DP_MUST dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index);
@@ -114,33 +115,33 @@ static inline bool dp_host_up(const dp_host *host)
 
 /* Start the process from what is durable. */
 void dp_host_boot(dp_host *host);
-/* kill -9, or a power cut (nobody is told). */
+/* kill -9, or a power cut (peers get no notice). */
 void dp_host_crash(dp_host *host, bool reset);
 /* One occasion of this host that is not stale. */
 void dp_host_occasion(dp_host *host, dp_occasion *occasion);
-/* One event into the node, and what it wants done. */
+/* Passes one event to the node and executes its actions. */
 void dp_host_event(dp_host *host, dp_event *event);
 void dp_host_command(dp_host *host, dp_command command);
 
-/* host_disk.c: what is durable. */
+/* host_disk.c: durable data. */
 void dp_host_store(dp_host *host, const dp_action *action);
-/* An object is begun, used or let go of. */
+/* An object is begun, used or dropped. */
 void dp_host_object(dp_host *host, const dp_action *action);
 void dp_host_save(dp_host *host, const dp_action *action);
-/* Queue a durable write; its bytes become the disk's. */
+/* Queues a durable write and takes its bytes. */
 void dp_host_write(dp_host *host, const dp_disk_write *write);
 /* The oldest write has ended. */
 void dp_host_written(dp_host *host);
-/* The disk is as fast as it should be from now on, also with what is under way. */
+/* From now on the disk has its normal speed, also for queued writes. */
 void dp_host_hasten_disk(dp_host *host);
-/* All that is durable, to a node that was opened and not started. */
+/* Passes all durable data to a node that was opened and not yet started. */
 void dp_host_restore(dp_host *host);
 
 /* host_link.c: connections. */
 dp_addr dp_host_addr(uint32_t index, uint16_t port);
 void dp_host_dial(dp_host *host, const dp_action *action);
 void dp_host_hangup(dp_host *host, const dp_action *action);
-/* A dial has ended. hidden: nobody answers at the address that was dialled. */
+/* A dial has ended. hidden: no host answers at the dialled address. */
 void dp_host_dialed(dp_host *host, uint32_t other, bool hidden);
 void dp_host_packet(dp_host *host, const dp_occasion *occasion);
 void dp_host_unlinked(dp_host *host, const dp_occasion *occasion);
@@ -148,7 +149,7 @@ void dp_host_unlinked(dp_host *host, const dp_occasion *occasion);
 /* host_serve.c: objects and records between hosts. */
 void dp_host_get(dp_host *host, const dp_action *action);
 void dp_host_serve(dp_host *host, const dp_action *action);
-/* True if the message was the driver's own (INFO, CHUNK) and the node does not see it. */
+/* True if the message was for the driver (INFO, CHUNK) and does not reach the node. */
 bool dp_host_message(dp_host *host, uint32_t from, dp_view bytes);
 void dp_host_chunk_stored(dp_host *host, const dp_disk_write *write);
 
@@ -167,7 +168,7 @@ dp_crypto dp_sim_crypto(dp_host *host);
 void dp_sim_vote_key(const dp_host *host, uint8_t public_key[DP_PUBLIC_KEY_BYTES]);
 dp_admission dp_sim_admission(void);
 enum { DP_SIM_CREDENTIAL_BYTES = 32 + 4 + 16 + 4 + 8 };
-/* Of invites that nobody joins by; index < DP_SIM_INVITES. */
+/* Of invites by which no host joins; index < DP_SIM_INVITES. */
 enum { DP_SIM_INVITES = 20 };
 dp_invite_id dp_sim_invite(uint32_t index);
 void dp_sim_credential(const struct dp_sim *sim, uint32_t index,

@@ -1,5 +1,5 @@
-/* A host's disk: what the node wants written, what it hears of each write that has ended, and what
- * it is given back when it starts. */
+/* A host's disk: executes the writes of the node, reports their ends, and passes the contents back
+ * at a start. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ static void use_object(dp_host *host, const dp_hash *root, dp_object_use use, bo
 
     if (object != DP_SHELF_NONE) {
         dp_disk_use(&host->disk, object, (uint32_t)use, on);
-        if (on && host->sim->plan.parts) { /* A sum made for others has its use. */
+        if (on && host->sim->plan.parts) { /* A sum made for others is in use from the start. */
             dp_disk_use(&host->disk, object, DP_DISK_FRESH, false);
         }
     }
@@ -127,12 +127,17 @@ void dp_host_save(dp_host *host, const dp_action *action)
     dp_sim *sim = host->sim;
     const uint32_t object = dp_shelf_find(&sim->shelf, &action->u.save.tensor_root);
 
-    if (!action->u.save.must && host->saved_us != 0 &&
-        sim->now_us < host->saved_us + sim->plan.save_us) {
-        return;
-    }
     dp_assert(object != DP_SHELF_NONE);
-    host->saved_us = sim->now_us;
+    if (object != host->mapped) { /* It was loaded: the object gets its name, or there is none. */
+        if (!dp_disk_holds(&host->disk, object)) {
+            return;
+        }
+    } else if (!action->u.save.must && host->saved_us != 0 &&
+               sim->now_us < host->saved_us + sim->plan.save_us) {
+        return;
+    } else {
+        host->saved_us = sim->now_us;
+    }
     dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_CHECKPOINT,
                                          .then = DP_THEN_SAVED,
                                          .object = object,
@@ -141,9 +146,8 @@ void dp_host_save(dp_host *host, const dp_action *action)
 
 /* ---- writes that have ended ---- */
 
-/* Acts on a failed write as the driver does: it tells the node about rows and chunks, starts a
- * trainer again whose update is lost, and ends the daemon after any error other than lack of
- * space. */
+/* Acts on a failed write as the driver does: it tells the node about rows and chunks, restarts a
+ * trainer whose update is lost, and ends the daemon after any error other than lack of space. */
 static void on_failed_write(dp_host *host, dp_status status)
 {
     dp_disk_write *write = dp_disk_fail(&host->disk);
@@ -176,7 +180,7 @@ static void on_failed_write(dp_host *host, dp_status status)
 void dp_host_written(dp_host *host)
 {
     if (host->disk.first != NULL && host->disk.first->done_us > host->sim->now_us) {
-        return; /* The occasion of one that was done sooner than planned. */
+        return; /* The occasion of a write that was done earlier than planned. */
     }
     if (host->disk.first != NULL && dp_real_strikes(host)) {
         return;
@@ -231,7 +235,7 @@ void dp_host_written(dp_host *host)
 
 /* ---- a start ---- */
 
-/* The state that an earlier life was fetching; as the daemon does, the first that is found. */
+/* The state that an earlier life was fetching; like the daemon, it takes the first one found. */
 static void restore_part(dp_host *host)
 {
     const dp_parts *parts = &host->disk.parts;
@@ -272,7 +276,7 @@ void dp_host_restore(dp_host *host)
     for (uint32_t i = 0; i < disk->n_checkpoints && status == DP_OK; i++) {
         const dp_shelf_item *item = &sim->shelf.items[disk->checkpoints[i].object];
         if (!dp_disk_holds(disk, disk->checkpoints[i].object)) {
-            continue; /* Something of it rotted. */
+            continue; /* A part of it rotted. */
         }
         status = dp_node_restore_checkpoint(host->node, disk->checkpoints[i].round, &item->root,
                                             item->size);

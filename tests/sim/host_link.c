@@ -1,5 +1,5 @@
-/* Links between hosts as a node's transport reports them: dials, the connections that stand, what
- * arrives on them, their end. */
+/* Links between hosts as a node's transport reports them: dials, open connections, arriving
+ * messages, ends. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -133,7 +133,7 @@ void dp_host_packet(dp_host *host, const dp_occasion *occasion)
         sim->net.ends[(size_t)host->index * sim->plan.nodes + occasion->other].connection;
 
     if (here == 0 || (occasion->value != 0 && occasion->value != here)) {
-        /* No such connection here: the machine answers with a reset. */
+        /* No such connection: the machine answers with a reset. */
         DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, occasion->other,
                                occasion->value, DP_LINK_RESET));
         return;
@@ -165,7 +165,7 @@ void dp_host_unlinked(dp_host *host, const dp_occasion *occasion)
         &host->sim->net.ends[(size_t)host->index * host->sim->plan.nodes + occasion->other];
 
     const bool own =
-        occasion->value == UINT64_MAX && occasion->boot == host->boot; /* this side hung up */
+        occasion->value == UINT64_MAX && occasion->boot == host->boot; /* this side has closed it */
     if (own ? end->connection == 0 : end->connection == occasion->value) {
         end->connection = 0;
         link_down(host, occasion->other, (dp_link_cause)occasion->detail);

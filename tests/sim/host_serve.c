@@ -1,4 +1,4 @@
-/* Objects and records between hosts: what the daemon's driver does with its store and the bulk
+/* Objects and records between hosts: the work of the daemon's driver with its store and the bulk
  * connections. */
 #include <stdlib.h>
 #include <string.h>
@@ -155,14 +155,14 @@ static void tell_chunk(dp_host *host, const dp_hash *root, uint32_t index, uint3
     dp_host_event(host, &event);
 }
 
-/* One chunk of several: against the leaf that the node was told of, and into its part of the
- * disk. */
+/* One chunk of several: checks it against the leaf that the node was told of, and writes it to its
+ * place on the disk. */
 static void take_piece(dp_host *host, uint32_t from, uint32_t object, const dp_wire_chunk *chunk)
 {
     const dp_part *part = dp_parts_find(&host->disk.parts, object);
 
     if (part == NULL || chunk->index >= part->n_chunks) {
-        return; /* It has come whole, or is not wanted any more. */
+        return; /* The object is complete, or no longer wanted. */
     }
     const dp_hash leaf = dp_chunk_leaf(chunk->bytes);
     if (!dp_hash_equal(&leaf, &part->leaves[chunk->index]) && !dp_broken(54)) {
@@ -170,7 +170,7 @@ static void take_piece(dp_host *host, uint32_t from, uint32_t object, const dp_w
         return;
     }
     if (dp_disk_is_writing(&host->disk, object, chunk->index)) {
-        return; /* As the object transfer: once is enough. */
+        return; /* Like the object transfer, it ignores a second copy. */
     }
     dp_disk_write write = {.kind = DP_WRITE_CHUNK,
                            .then = DP_THEN_CHUNK,
@@ -223,7 +223,8 @@ bool dp_host_message(dp_host *host, uint32_t from, dp_view bytes)
     return false;
 }
 
-/* The last of several chunks: what came is what was put, whoever gave which piece in which life. */
+/* After the last of several chunks: checks that the bytes are those that were put, from whichever
+ * peers and in whichever lives the chunks came. */
 static void complete(dp_host *host, uint32_t object)
 {
     dp_sim *sim = host->sim;

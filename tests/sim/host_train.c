@@ -1,5 +1,5 @@
-/* The trainer process of a host: one command after another, each taking its time, and steps in
- * between. */
+/* The trainer process of a host: executes one command after another, each with its duration, and
+ * steps in between. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -32,8 +32,9 @@ static bool held(const dp_host *host, const dp_hash *root)
     return dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, root));
 }
 
-/* The driver reads what a command needs when it is given; later drops do not matter. The first that
- * the disk has lost goes to lost. False: the node asks for what it does not have. */
+/* The driver reads the objects of a command when it gets it; later drops do not matter. lost gets
+ * the first object that the disk has lost. False: the node names an object that it does not
+ * have. */
 static bool give(dp_host *host, const dp_hash *root, uint32_t *lost)
 {
     const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
@@ -84,7 +85,7 @@ void dp_host_order(dp_host *host, const dp_action *action)
         }
         host->toy_state = DP_TOY_OPENING;
     } else if (host->toy_state != DP_TOY_UP) {
-        return; /* the process is gone; TRAINER_DOWN tells the node, or has told it */
+        return; /* the process has ended; TRAINER_DOWN informs the node, or has informed it */
     }
     uint32_t lost = DP_SHELF_NONE;
     if (!give_all(host, action, &lost)) {
@@ -108,7 +109,7 @@ void dp_host_order(dp_host *host, const dp_action *action)
                                     .value = host->life});
 }
 
-/* Do the steps that fit in the time since the last call. Returns how many. */
+/* Makes the steps that fit in the time since the last call. Returns their number. */
 static uint32_t catch_up(dp_host *host)
 {
     const uint64_t now = host->sim->now_us;
@@ -124,7 +125,7 @@ static uint32_t catch_up(dp_host *host)
     uint64_t steps = (now - host->trained_us) / each;
     host->trained_us += steps * each;
     if (steps > 400) {
-        steps = 400; /* a pause is no work */
+        steps = 400; /* a pause is not work */
     }
     dp_toy_train(&host->toy, (uint32_t)steps);
     return (uint32_t)steps;
@@ -177,7 +178,7 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
     event.u.at.status = status;
     if (status == DP_OK) {
         dp_toy_state(host->toy.round, &host->toy.model, state);
-        /* First added, then looked up: the shelf may move. */
+        /* Add first, then look up: adding may move the shelf. */
         const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(state, sizeof state));
         event.u.at.root = host->sim->shelf.items[object].root;
         dp_oracle_theta(host, host->toy.round, &event.u.at.root);
@@ -369,7 +370,7 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
     dp_host_event(host, &event);
 }
 
-/* As CHECK of compute/worker/worker.c: of the density of its round, or dense. */
+/* Like CHECK of compute/worker/worker.c: the blob has the density of its round, or is dense. */
 static bool is_foreign(dp_view blob, uint32_t keep)
 {
     const uint32_t count = dp_toy_holds(blob);
@@ -406,8 +407,8 @@ static dp_gain gain_of(uint64_t chance, bool harmful)
     return (dp_gain){.micro = harmful ? -micro : micro, .error_micro = 300, .tokens = 64};
 }
 
-/* The toy's targets are unlike, so that its updates tell nothing of each other. The result of a
- * trainer's measurement is drawn instead: an honest author's update helps, even where it leads
+/* The targets of the toys differ, so their updates are unrelated, and a measurement would tell
+ * nothing. Its result is drawn instead: an honest author's update helps, even where it leads
  * elsewhere; most updates of a liar lead elsewhere and do harm. Each voter draws other values. */
 static void do_judge(dp_host *host, const dp_action *action)
 {
@@ -522,6 +523,7 @@ static void do_apply(dp_host *host, const dp_action *action)
     const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(state, sizeof state));
     event.u.applied.tensor_root = sim->shelf.items[object].root;
     event.u.applied.tensor_bytes = sim->shelf.items[object].size;
+    host->mapped = object;
     dp_oracle_theta(host, host->toy.round, &event.u.applied.tensor_root);
     dp_oracle_buffers(host, action, NULL);
     dp_host_event(host, &event);
@@ -565,14 +567,14 @@ static void start_training(dp_host *host, const dp_action *action)
     plan_steps(host);
 }
 
-/* As daemon/peer/trainer_commands.c: the node hears that the object is lost, then that the command
- * failed, or has its trainer killed. */
+/* Like daemon/peer/trainer_commands.c: reports the lost object to the node, then fails the command
+ * or kills the trainer. */
 static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
 {
     const uint64_t life = host->life;
     dp_event event = {0};
 
-    dp_rot_say(host, object); /* It may have come back while the command waited. */
+    dp_rot_say(host, object); /* It may have been fetched again while the command waited. */
     if (host->life != life || host->toy_state != DP_TOY_UP) {
         return;
     }
@@ -598,7 +600,7 @@ static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
         event.type = DP_EV_MIXED;
         memcpy(event.u.mixed.exchange, action->u.mix.exchange, sizeof event.u.mixed.exchange);
         event.u.mixed.status = DP_CORRUPT;
-    } else { /* RESTORE: without it the trainer would go on from something else. */
+    } else { /* RESTORE: without this object the trainer would continue from another state. */
         dp_host_trainer_dies(host, true);
         return;
     }

@@ -1,4 +1,5 @@
-/* dpsim: run seeds of the simulator, on all cores, and say what broke and how to see it again. */
+/* dpsim: runs seeds of the simulator on all cores, and reports broken rules with the command that
+ * replays them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ static void print_replay(const dp_arguments *args, const report *r)
     printf(" --trace %u\n", r->failure.node);
 }
 
-/* From one decided round to the next; 0: there were not two. */
+/* Time from one decided round to the next; 0: fewer than two rounds. */
 static double round_s(const dp_sim_totals *totals)
 {
     return totals->rounds < 2 ? 0
@@ -175,7 +176,7 @@ static bool still_fails(const dp_arguments *args, report *out)
     return true;
 }
 
-/* The failure as a script, which a run of the tests may keep. */
+/* Writes the failure as a script, which may become a test. */
 static int write_script(const dp_arguments *args, const report *r)
 {
     char name[64];
@@ -201,7 +202,7 @@ static int write_script(const dp_arguments *args, const report *r)
     return 1;
 }
 
-/* Drop fault classes and nodes one by one while the same invariant breaks. */
+/* Drops fault classes and nodes one by one while the same invariant breaks. */
 static int shrink(const dp_arguments *args)
 {
     static char list[256];
@@ -409,7 +410,7 @@ typedef struct many {
     sums all;
 } many;
 
-/* Every jobs-th seed from its own first one. */
+/* Every jobs-th seed, beginning with its own first one. */
 static void work(void *context, uint32_t job, int out)
 {
     const dp_arguments *const args = ((const many *)context)->args;

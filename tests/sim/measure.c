@@ -38,7 +38,7 @@ static dp_traffic traffic_of(uint8_t type)
     if (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS) {
         return DP_TRAFFIC_EXCHANGES;
     }
-    return DP_TRAFFIC_ROUNDS; /* what is relayed is nearly always of rounds */
+    return DP_TRAFFIC_ROUNDS; /* relayed messages are nearly always of rounds */
 }
 
 void dp_measure_sent(dp_sim *sim, uint32_t from, uint32_t to, const dp_packet *packet)
@@ -88,7 +88,7 @@ void dp_measure_struck(dp_host *host, bool frozen)
         book->told = malloc(sim->plan.nodes);
     }
     for (uint32_t i = 0; book->told != NULL && i < sim->plan.nodes; i++) {
-        book->told[i] = dp_host_up(&sim->hosts[i]) ? 0 : 2; /* who is down now tells nothing */
+        book->told[i] = dp_host_up(&sim->hosts[i]) ? 0 : 2; /* a host that is down has no books */
     }
     book->struck_at = sim->now_us;
     book->frozen = frozen;
@@ -135,8 +135,7 @@ void dp_measure_note(dp_host *host, const dp_note *note)
         return;
     }
     if (note->cause != NULL && strcmp(note->cause, "its link has ended") == 0) {
-        /* A guest that is not here any more: nobody says that it does not live
-         * (gossip/member/guest.c). */
+        /* A guest that has gone: no node accuses it (gossip/member/guest.c). */
         return;
     }
     const bool dead = note->b == DP_MEMBER_DEAD;
@@ -191,14 +190,14 @@ void dp_measure_stored(dp_host *host, uint64_t slot)
 
 /* ---- the whole ---- */
 
-/* By then all nodes of the start have come, and the links that they had too many are closed. */
+/* By then all initial nodes have started, and surplus links are closed. */
 static uint64_t all_started(const dp_sim *sim)
 {
     return (40 + sim->plan.nodes / 40) * DP_SECOND;
 }
 
-/* In a large run a node keeps few links, unless it is a voter; who was one lets go of them bit by
- * bit. */
+/* In a large run a node keeps few links, unless it is a voter; a former voter closes its links
+ * gradually. */
 static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
 {
     enum { MOST = DP_MESH_LINKS_HIGH + DP_VOTER_LINKS + 1, SLACK = 8, LOOKS = 10 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs dpsim_broken of a build folder with one rule broken after the other, seeds from 1 upwards, and prints which invariant caught each,
-and at which seed.
+"""Runs dpsim_broken of a build folder with one broken rule after another, seeds from 1 upwards, and prints the invariant that caught each, and the
+seed.
 
 usage: mutations.py BUILD [--write docs/MUTATIONS.md]
 
@@ -44,7 +44,7 @@ def run(build, program, arguments, number=0):
 
 
 def judge(build, number, arguments, allowed):
-    """A row of the table and what is wrong with it, or None."""
+    """A row of the table and its mistake, or None."""
     began = time.monotonic()
     caught = FAIL.search(run(build, BROKEN, arguments + ["--jobs", "1"], number))
     took = time.monotonic() - began
@@ -65,12 +65,12 @@ def judge(build, number, arguments, allowed):
 
 
 def write(path, rows):
-    """Put invariant, profile and seed into the rows of the table that stand there."""
+    """Writes invariant, profile and seed into the existing rows of the table."""
     text = pathlib.Path(path).read_text()
     for number, invariant, profile, seed, _ in rows:
         row = re.search(rf"^(\| M{number} \| [^|]* \| )[^|]*\| ([^|]*) \|[^|]*\|", text, flags=re.MULTILINE)
         if row is not None:
-            told = row[2] if row[2].startswith(profile) else profile  # It may name options too.
+            told = row[2] if row[2].startswith(profile) else profile  # The text may also contain options.
             text = text.replace(row[0], f"{row[1]}{invariant} | {told} | {seed} |")
     pathlib.Path(path).write_text(text)
 

@@ -118,7 +118,7 @@ static bool chance(dp_net *net, uint32_t share)
     return share != 0 && dp_rng_below(&net->rng, 65536) < share;
 }
 
-/* When the line has carried size bytes. */
+/* The time at which the line has carried size bytes. */
 static uint64_t line_time(dp_net *net, uint64_t now_us, uint32_t from, uint32_t lane, uint32_t size)
 {
     uint64_t *free_at = &net->free_at[(size_t)from * 2 + lane];
@@ -174,7 +174,7 @@ dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t fr
     dp_occasion occasion = {
         .at_us = at, .kind = DP_ON_PACKET, .node = to, .other = from, .value = connection};
     if (chance(net, net->weather.copy)) {
-        /* A copy may come much later and, as if a relay had kept it, on another connection. */
+        /* A copy may arrive much later and on another connection, as if a relay had kept it. */
         dp_occasion copy = occasion;
         net->harm.copy++;
         copy.packet = dp_packet_share(packet);

@@ -1,6 +1,6 @@
 /* The virtual network: connections, delay, bandwidth, loss, copies, partitions. Decides when bytes
- * arrive, not what they mean. Draws from a stream of its own, so that another class of faults can
- * be turned off without changing this one. */
+ * arrive, not what they mean. Draws from a separate stream, so that turning off another class of
+ * faults does not change this one. */
 #ifndef DP_SIM_NET_H
 #define DP_SIM_NET_H
 
@@ -12,7 +12,7 @@
 
 enum { DP_NET_CONTROL = 0, DP_NET_BULK = 1 };
 
-/* How bad it is. Shares are per 65536 messages. */
+/* Rates of faults. Shares are per 65536 messages. */
 typedef struct dp_net_weather {
     uint32_t loss;
     uint32_t spike;
@@ -23,7 +23,7 @@ typedef struct dp_net_weather {
     uint32_t jitter_us;
 } dp_net_weather;
 
-/* How many messages met with what. */
+/* Numbers of messages by fault. */
 typedef struct dp_net_harm {
     uint64_t loss;
     uint64_t spike;
@@ -38,20 +38,20 @@ typedef struct dp_net_end {
 
 typedef struct dp_net_path {
     uint64_t blocked_until; /* 0: open */
-    uint64_t last_at[2];    /* a stream does not overtake itself */
+    uint64_t last_at[2];    /* messages of a stream stay in order */
     uint32_t delay_us;
-    bool hold; /* what is sent while blocked arrives when it opens, else it is gone */
+    bool hold; /* messages sent while blocked arrive when it opens; otherwise they are lost */
 } dp_net_path;
 
 typedef struct dp_net {
     uint32_t n;
     dp_rng rng;
     dp_net_weather weather;
-    dp_net_end *ends;       /* [n][n]: what node a thinks of its link to b */
+    dp_net_end *ends;       /* [n][n]: the link to b as node a sees it */
     dp_net_path *paths;     /* [n][n]: from a to b */
-    uint64_t *free_at;      /* [n][2]: when the sender's line is free */
+    uint64_t *free_at;      /* [n][2]: time at which the sender's line is free */
     uint32_t *bytes_per_ms; /* [n] */
-    uint32_t sites;         /* node i is at site i % sites; 0: no matter */
+    uint32_t sites;         /* node i is at site i % sites; 0: no sites */
     uint64_t connections;
     uint64_t sent;
     dp_net_harm harm; /* done so far */
@@ -73,13 +73,15 @@ void dp_net_block(dp_net *net, uint32_t from, uint32_t to, uint64_t until_us, bo
 void dp_net_heal(dp_net *net, uint64_t now_us);
 bool dp_net_linked(const dp_net *net, uint32_t a, uint32_t b);
 
-/* Send a message (takes over one use of the packet). Lost, late or double as the weather says. */
+/* Sends a message (takes one use of the packet). The fault rates decide whether it is lost, late or
+ * doubled. */
 DP_MUST dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t from,
                               uint32_t to, dp_packet *packet, uint32_t lane);
-/* Tell b that a's end is gone, after the path's delay and what is under way; not while blocked. */
+/* Tells b that a has closed its end, after the delay of the path and the messages under way; not
+ * while blocked. */
 DP_MUST dp_status dp_net_reset(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t a,
                                uint32_t b, uint64_t connection, uint16_t cause);
-/* The connection between a and b breaks, and both hear of it; nothing when there is none. */
+/* The connection between a and b breaks, and both notice; does nothing without a connection. */
 DP_MUST dp_status dp_net_cut(dp_net *net, dp_queue *queue, uint64_t at_us, uint32_t a, uint32_t b,
                              uint16_t cause);
 

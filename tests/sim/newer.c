@@ -1,7 +1,7 @@
-/* Nodes of two versions in one group (S16). The later version says what this one says, since it
- * must for as long as the other is there, and beside it messages of types that this one does not
- * know, and of types that it knows in a form that is longer. All nodes run this code: what is
- * judged is that those who hear such words go on as if they had not been said. */
+/* Nodes of two versions in one group (S16). The later version sends all messages of this one, as it
+ * must while both exist, and in addition messages of unknown types, and of known types in a longer
+ * form. All nodes run this code; the check is that nodes which receive such messages continue as if
+ * they had not. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -11,10 +11,11 @@
 #include "tests/sim/sim.h"
 
 enum {
-    ONE_IN = 8,       /* of the messages that a newer node sends has one beside it */
+    /* of the messages of a newer node: one of so many is followed by such a message */
+    ONE_IN = 8,
     TYPE_FIRST = 200, /* types that no version has yet */
     TYPES = 50,
-    TAIL_MAX = 40 /* bytes that it adds to a message that is known */
+    TAIL_MAX = 40 /* bytes that it appends to a known message */
 };
 
 static uint32_t word_of_its_own(dp_sim *sim, uint8_t *out)
@@ -62,7 +63,7 @@ void dp_newer_says(dp_host *host, const dp_action *send)
     dp_packet *packet = dp_packet_of(out, size);
     dp_assert(packet != NULL);
     DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, packet,
-                          DP_NET_CONTROL)); /* a full queue is found by the loop */
+                          DP_NET_CONTROL)); /* the loop notices a full queue */
 }
 
 bool dp_newer_is(dp_view message)
@@ -83,7 +84,7 @@ void dp_newer_arrives(dp_host *host, uint32_t from, dp_event *event)
     dp_node_look(host->node, &before);
     dp_host_event(host, event);
     if (host->boot != boot || host->node == NULL) {
-        return; /* It was killed in that very step. */
+        return; /* It was killed in that step. */
     }
     dp_node_look(host->node, &after);
     if (after.rejected != before.rejected + 1) {

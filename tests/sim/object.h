@@ -1,5 +1,5 @@
-/* Every object that any simulated node ever made, once: a shelf by content hash. Disks hold numbers
- * of this shelf. */
+/* A shelf of all objects that simulated nodes have made, each once, by content hash. Disks hold
+ * numbers of this shelf. */
 #ifndef DP_SIM_OBJECT_H
 #define DP_SIM_OBJECT_H
 
@@ -11,16 +11,16 @@
 
 enum { DP_SHELF_NONE = 0xffffffff, DP_SHELF_CHUNKS_MAX = 16 };
 
-/* Simulated objects have some hundred bytes. Where shelf.chunks_max says so they are cut in several
- * chunks all the same: each is a slice of the bytes, and stands for a whole chunk in the size that
- * the object is said to have, so that nodes fetch, lose and verify it as many chunks. Root and
- * leaves are real hashes of what travels. */
+/* Simulated objects have some hundred bytes. With shelf.chunks_max they are still cut in several
+ * chunks: each is a slice of the bytes and counts as a whole chunk in the announced size of the
+ * object, so that nodes fetch, lose and verify several chunks. Root and leaves are real hashes of
+ * the sent bytes. */
 typedef struct dp_shelf_item {
     dp_hash root;
     dp_hash *leaves; /* n_chunks */
     uint32_t n_chunks;
     uint32_t n_bytes;
-    uint64_t size; /* as nodes are told: n_bytes, and more in an object of several chunks */
+    uint64_t size; /* the announced size: n_bytes, and more for an object of several chunks */
     uint8_t *data; /* n_bytes */
 } dp_shelf_item;
 
@@ -34,12 +34,12 @@ typedef struct dp_shelf {
 } dp_shelf;
 
 void dp_shelf_close(dp_shelf *shelf);
-/* Copies bytes (1..DP_CHUNK_BYTES_MIN of them). The same bytes give the same number. Aborts when
- * memory is gone. */
+/* Copies bytes (1..DP_CHUNK_BYTES_MIN of them). The same bytes give the same number. Aborts if
+ * memory is exhausted. */
 uint32_t dp_shelf_add(dp_shelf *shelf, dp_view bytes);
-/* The root that these bytes have here, on the shelf or not. */
+/* The root of these bytes, whether on the shelf or not. */
 dp_hash dp_shelf_root(const dp_shelf *shelf, dp_view bytes);
-/* DP_SHELF_NONE if nobody ever made it. */
+/* DP_SHELF_NONE if no node has made it. */
 uint32_t dp_shelf_find(const dp_shelf *shelf, const dp_hash *root);
 dp_view dp_shelf_bytes(const dp_shelf *shelf, uint32_t number);
 /* index < n_chunks */

@@ -238,8 +238,8 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
     }
 }
 
-/* Every blob of a decided record lies on the disks of a majority of its voters (those whose disk
- * was lost excepted). */
+/* Every blob of a decided record is on the disks of a majority of its voters (except those whose
+ * disk was lost). */
 static void check_held(dp_sim *sim, const dp_slot_book *book, const dp_record *record)
 {
     for (uint32_t i = 0; i < (record->parted ? record->n_parts : record->n_listed); i++) {
@@ -367,7 +367,7 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
         dp_oracle_voting(host, action->u.store.op, action->u.store.bytes);
     }
     if (action->u.store.kind != DP_STORE_DECIDED || dp_evil_is(sim, host->index)) {
-        return; /* The chain is what the honest hold. */
+        return; /* The chain is that of the honest nodes. */
     }
     const uint64_t slot = action->u.store.slot;
     const dp_hash hash = dp_record_hash(action->u.store.bytes);
@@ -420,7 +420,7 @@ void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write)
         host->sim->oracle->members[host->index].stored_slot = write->row.slot - 1;
     } else if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_VOTE) {
         dp_oracle_voting(host, 0, (dp_view){0});
-        host->sim->oracle->due[host->index].slot = 0; /* Due again when it is asked again. */
+        host->sim->oracle->due[host->index].slot = 0; /* Due again at the next request. */
     }
 }
 
@@ -440,8 +440,8 @@ void dp_oracle_forgot(dp_host *host)
 
     o->members[host->index].forgot = true;
     o->buffers[host->index].announced = 0;
-    /* With its row it forgets what it had announced, and may say something else; the chain takes at
-     * most one. */
+    /* Without its row it does not know its announcement, and may make another one; the chain counts
+     * at most one. */
     for (uint32_t i = 0; i < o->n_claims; i++) {
         o->claims[i].forgotten = o->claims[i].forgotten || o->claims[i].owner == host->index;
     }

@@ -18,32 +18,33 @@ void dp_oracle_store(dp_host *host, const dp_action *action);
 void dp_oracle_stored(dp_host *host, const dp_disk_write *write);
 /* The node of this host has taken in a message. */
 void dp_oracle_delivered(dp_host *host, dp_view message);
-/* ... that was a copy, perhaps of an earlier life of its author. */
+/* ... which was a copy, perhaps of an earlier life of its author. */
 void dp_oracle_copied(dp_host *host);
 /* The trainer of this host found that a blob decodes. */
 void dp_oracle_checked(dp_host *host, const dp_hash *root);
 /* Four times a second. */
 void dp_oracle_look(dp_sim *sim);
-/* It is not: the write failed, and may be asked for again. */
+/* It is not durable: the write failed, and may be requested again. */
 void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write);
-/* The host starts; its disk is as given. */
+/* The host starts with this disk. */
 void dp_oracle_booted(dp_host *host);
 /* The disk of this host was lost or restored from a backup. */
 void dp_oracle_forgot(dp_host *host);
 void dp_oracle_published(dp_host *host, const dp_hash *root);
 /* PUBLISH for this round asks for this density. */
 void dp_oracle_density(dp_host *host, uint64_t round, uint32_t keep);
-/* theta of the trainer of this host is that of round now. */
+/* theta of the trainer of this host is now that of round. */
 void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root);
-/* The node has its trainer train towards this round. */
+/* The node makes its trainer train for this round. */
 void dp_oracle_train(dp_host *host, uint64_t round);
 /* A publication got its outcome in the trainer. */
 void dp_oracle_settled(dp_host *host, const dp_hash *root, const dp_toy_outcome *outcome,
                        uint64_t round);
-/* A nonce by which the result of a part of this round differs from others of the same numbers. */
+/* A nonce that distinguishes the result of a part of this round from others with the same
+ * numbers. */
 uint64_t dp_oracle_reduce_nonce(uint64_t round, uint32_t part);
-/* The trainer begins a command, and has done it: LOAD, INIT, RESTORE, PUBLISH, APPLY, FREEZE, MIX
- * (change: what it did to F). */
+/* The trainer begins a command, and has finished it: LOAD, INIT, RESTORE, PUBLISH, APPLY, FREEZE,
+ * MIX (change: its change of F). */
 void dp_oracle_command(dp_host *host);
 void dp_oracle_buffers(dp_host *host, const dp_action *action, const dp_toy_vector change);
 void dp_oracle_trainer_gone(dp_host *host);
@@ -54,11 +55,11 @@ void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector ch
 void dp_oracle_note(dp_host *host, const dp_note *note);
 /* Is this host a voter of the slot, at most the one after the newest? */
 bool dp_oracle_votes(const dp_sim *sim, uint64_t slot, uint32_t index);
-/* After the healing, four times a second: has everything come together again? */
+/* After the healing, four times a second: has the run recovered? */
 bool dp_oracle_converged(dp_sim *sim);
-/* At the very end, when it has not. */
+/* Called at the end if it has not. */
 void dp_oracle_stuck(dp_sim *sim);
-/* By the chain. */
+/* According to the chain. */
 bool dp_oracle_is_member(const dp_sim *sim, uint32_t index);
 /* After an event of a node in a small world: no sample is lost. */
 void dp_oracle_leases(const dp_host *host);

@@ -1,6 +1,6 @@
-/* The judge of work buffers: after every command of a trainer, where each unit of displacement lies
- * must follow from where it lay before, from the vectors that were stored and from the chain. Has
- * its own arithmetic of an outcome. */
+/* The judge of work buffers: after every command of a trainer, the place of each unit of
+ * displacement must follow from its place before, from the stored vectors and from the chain.
+ * Computes an outcome by its own arithmetic. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ static dp_hash stored_root(dp_host *host, const uint8_t *data, uint32_t size)
     return shelf->items[object].root;
 }
 
-/* The elements of a vector that was stored: a, or F. */
+/* The elements of a stored vector: a, or F. */
 static bool read_vector(dp_host *host, const dp_hash *root, dp_toy_vector out)
 {
     const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
@@ -95,7 +95,7 @@ static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vecto
     }
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         if (root->cuts.n > 0 && (root->taken >> dp_toy_part_of(&root->cuts, i) & 1U) == 0) {
-            continue; /* Counted by none: all of it goes back. */
+            continue; /* Counted by no result: all of it goes back. */
         }
         const int64_t took = (int64_t)((__int128)sent[i] * root->clip / 65536);
         out[i] = (out[i] - took) * host->sim->manifest.feedback_beta_milli / 1000;
@@ -105,8 +105,8 @@ static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vecto
 
 /* ---- what each command may do ---- */
 
-/* No publication of this node that came after this one may be counted by this round: it holds what
- * this one left (SAFETY B5). */
+/* A later publication of this node may not be counted by this round: it contains the residual of
+ * this one (SAFETY B5). */
 static void check_newest(dp_host *host, const dp_parcel_book *parcel, uint64_t round)
 {
     dp_oracle *o = host->sim->oracle;
@@ -133,7 +133,7 @@ static void check_settled(dp_host *host, const dp_hash *root, uint32_t lambda_q1
     dp_toy_vector rest;
 
     if (parcel == NULL) {
-        return; /* dp_oracle_settled has spoken */
+        return; /* dp_oracle_settled has reported it */
     }
     if (lambda_q16 != 0) {
         check_newest(host, parcel, round);
@@ -176,7 +176,7 @@ static void on_restore(dp_host *host, const dp_action *action)
     dp_toy_vector stored;
 
     if (!read_vector(host, &action->u.restore.a_root, stored)) {
-        return; /* the host has spoken */
+        return; /* the host has reported it */
     }
     if (action->u.restore.frozen) {
         faded(stored, stored, action->u.restore.lambda);
@@ -204,7 +204,7 @@ static void on_restore(dp_host *host, const dp_action *action)
     }
 }
 
-/* The parts of a publication in a round of parts; else NULL. */
+/* The parts of a publication in a round of parts; otherwise NULL. */
 static dp_part_list *list_of(dp_host *host, const dp_toy_parcel *made)
 {
     if (made->cuts.n == 0) {
@@ -256,8 +256,8 @@ static void on_publish(dp_host *host)
                          .samples = made->samples};
 }
 
-/* A publication that the trainer does not know of is counted, and came after what the residual is
- * made of: it had all of that. */
+/* Fails if a counted publication that the trainer does not know is later than the publication of
+ * the residual: it contained all of that residual. */
 static void check_overtaken(dp_host *host, uint64_t round)
 {
     const dp_oracle *o = host->sim->oracle;
@@ -327,14 +327,14 @@ static uint64_t weight_of(dp_toy_work work)
     return (uint64_t)(square / work.steps < most ? square / work.steps : most);
 }
 
-/* Weights stay home (SAFETY C3), and what changes is F alone, by the difference that the exchange
- * makes (C4); of which as much is left as of F itself, if F has aged since it was frozen. */
+/* Weights stay with their node (SAFETY C3), and only F changes, by the difference of the exchange
+ * (C4). If F has aged since it was frozen, the same share of this difference remains as of F. */
 static void on_mix(dp_host *host, const dp_action *action, const dp_toy_vector change)
 {
     const dp_toy *was = &book_of(host)->was;
     const dp_toy *toy = &host->toy;
 
-    if (action->u.mix.lambda != 0 && /* Else nothing is left of F, nor of its weight. */
+    if (action->u.mix.lambda != 0 && /* Otherwise nothing is left of F and of its weight. */
         (weight_of(toy->frozen_work) != action->u.mix.weight_own ||
          weight_of(was->frozen_work) != action->u.mix.weight_own)) {
         dp_sim_fail(host->sim, "S14", host->index,
@@ -418,7 +418,7 @@ void dp_oracle_announced(dp_host *host, const dp_hash *root)
     }
 }
 
-/* Of the objects that this row keeps. */
+/* Has the disk lost one of the objects that this row keeps? */
 static bool some_lost(const dp_host *host, const dp_disk_row *row)
 {
     bool lost = false;
@@ -429,8 +429,8 @@ static bool some_lost(const dp_host *host, const dp_disk_row *row)
     return lost;
 }
 
-/* The node says that work of its own is gone with the disk: then it is, and the publication needs
- * no outcome any more. */
+/* The node reports that its own work is lost with the disk: the disk must have lost it, and the
+ * publication needs no outcome any more. */
 void dp_oracle_discarded(dp_host *host, const dp_note *note)
 {
     const dp_disk *disk = &host->disk;

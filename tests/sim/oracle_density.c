@@ -1,11 +1,11 @@
-/* How many elements travel in a round (gossip/ledger/density.h), found here again from all records
+/* The number of elements sent in a round (gossip/ledger/density.h), computed again from all records
  * since the first. */
 #include <stdlib.h>
 
 #include "tests/sim/oracle_internal.h"
 
-/* Of this round: 0 in a run without a span. By the words of all records before it, and by nothing
- * that a node keeps. */
+/* The density of this round, from all records before it and from no state of a node; 0 in a run
+ * without a span. */
 static uint32_t density_of(const dp_sim *sim, uint64_t round)
 {
     static const uint32_t in_a_row[] = {[DP_LINES_SLOW] = 3, [DP_LINES_FREE] = 8};

@@ -1,13 +1,13 @@
-/* The judge of who is waited for without a link: a voter that closes a round counts a member at
- * work that it reaches through others. */
+/* The judge of waits for members without a link: a voter that closes a round must count a working
+ * member that it reaches through others. */
 #include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
 #include "gossip/round/round.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
 
-/* A summary is told once a second, through two members drawn by chance, of which at least half
- * bring it: after so long one has come, but for one pair in a million. */
+/* A summary is sent once a second through two random members, and at least half of the members
+ * forward it: within this time one has arrived, except for one pair in a million. */
 static const uint64_t known_us = 10 * DP_SECOND;
 
 static bool works(const dp_node *node)
@@ -32,8 +32,8 @@ static bool linked_long(const dp_host *host, const dp_host *other)
            dp_time_between(row->linked_at, host->node->now) >= known_us;
 }
 
-/* Of those that other is linked to, at least half have long been linked to host too, and forward
- * what they should. */
+/* At least half of the members linked to other have long been linked to host too, and forward
+ * correctly. */
 static bool is_between(dp_sim *sim, const dp_host *host, const dp_host *other)
 {
     uint32_t linked = 0;
@@ -55,7 +55,7 @@ static bool is_between(dp_sim *sim, const dp_host *host, const dp_host *other)
     return both > 0 && 2 * both >= linked;
 }
 
-/* Both hold the other alive, without a link, and other is at work. */
+/* Each holds the other for alive, without a link, and other is working. */
 static bool is_far(dp_sim *sim, const dp_host *host, const dp_host *other)
 {
     const dp_row *there = row_of(host, other);
@@ -68,8 +68,8 @@ static bool is_far(dp_sim *sim, const dp_host *host, const dp_host *other)
            works(other->node) && is_between(sim, host, other);
 }
 
-/* In rounds much shorter than a second the last summary may be of too early a round, as one of a
- * linked member may. */
+/* In rounds much shorter than a second the last summary may be of an earlier round, like one of a
+ * linked member. */
 static bool is_known(const dp_host *host, const dp_host *other)
 {
     const uint32_t index = dp_members_find(host->node->members, &other->peer);

@@ -1,4 +1,4 @@
-/* The judge's own books, shared by its three files: chain and model, votes, mass. */
+/* The books of the judge, shared by its files: chain and model, votes, mass. */
 #ifndef DP_SIM_ORACLE_INTERNAL_H
 #define DP_SIM_ORACLE_INTERNAL_H
 
@@ -43,19 +43,19 @@ typedef struct dp_root_book {
     uint32_t owner;
     uint64_t listed; /* in the record of this round; 0: none */
     uint32_t clip;
-    dp_part_cuts cuts; /* of a round of parts that lists it, */
-    uint32_t taken;    /* and the parts that count it */
+    dp_part_cuts cuts; /* of the round of parts that lists it, */
+    uint32_t taken;    /* ... and the parts that count it */
     bool left_out;     /* its owner has taken it back */
 } dp_root_book;
 
 /* One publication as its trainer made it. */
 typedef struct dp_parcel_book {
     dp_hash root;
-    dp_hash blob_root;   /* the same, but in rounds of parts */
-    dp_part_list *parts; /* in those; else NULL */
+    dp_hash blob_root;   /* the same, except in rounds of parts */
+    dp_part_list *parts; /* in rounds of parts; else NULL */
     dp_hash a_root;
     uint32_t owner;
-    uint32_t number; /* among those of its owner, from 1 */
+    uint32_t number; /* among the publications of its owner, from 1 */
     dp_toy_samples samples;
     uint64_t settled; /* epoch in which it got its outcome, + 1 */
 } dp_parcel_book;
@@ -78,7 +78,7 @@ typedef struct dp_claim_book {
     uint64_t round;
     dp_hash base;
     dp_hash root;
-    bool forgotten; /* with its disk; others, and its author by their word, still pass it on */
+    bool forgotten; /* lost with its disk; others, and through them its author, still forward it */
 } dp_claim_book;
 
 typedef struct dp_mix_side {
@@ -100,13 +100,15 @@ typedef struct dp_mix_book {
         uint64_t round; /* of the model that F was frozen against */
     } frozen[2];
     uint32_t n_frozen;
-    bool asked;     /* by the journal of its initiator: only the other's word or a fence ends it */
+    /* by the journal of its initiator: only the answer of the other side or a fence ends it */
+    bool asked;
     bool committed; /* by the journal of the other */
-    /* tickets of acceptances that somebody called aborted; newest last */
+    /* tickets of acceptances that were declared aborted; newest last */
     uint64_t refused[DP_ORACLE_TICKETS];
     bool aborted; /* a journal says so */
     uint32_t aborter;
-    dp_hash aborted_own; /* what the aborting side had frozen, and what it would have got */
+    /* the object that the aborting side had frozen, and the one that it would have got */
+    dp_hash aborted_own;
     dp_hash aborted_other;
 } dp_mix_book;
 
@@ -128,33 +130,33 @@ typedef struct dp_row_book {
     uint32_t accepted; /* + 1 */
 } dp_row_book;
 
-/* The newest PROPOSE that reached a voter, and what could keep it from accepting. */
+/* The newest PROPOSE that reached a voter, and possible reasons against accepting it. */
 typedef struct dp_due_book {
     uint64_t slot; /* 0: none */
     uint32_t ballot;
     dp_hash hash;
-    uint64_t decided;  /* newest slot whose record it wanted to store in this life */
-    uint64_t since_us; /* nothing has kept the voter from accepting since then */
-    dp_row_book asked; /* the last row that it wanted to write in this life */
+    uint64_t decided;  /* newest slot whose record the node asked to store in this life */
+    uint64_t since_us; /* since then the voter has had no reason not to accept */
+    dp_row_book asked; /* the last vote row whose write was requested in this life */
     uint32_t op;       /* a write of its vote row is under way, 0: none */
     uint32_t n_checked;
-    /* blobs that its trainer decoded in this life, the last ones */
+    /* the last blobs that its trainer decoded in this life */
     dp_hash checked[DP_ORACLE_CHECKED];
-    uint32_t n_lists;               /* ever */
-    dp_hash lists[DP_ORACLE_LISTS]; /* the last ones that it was given */
+    uint32_t n_lists;               /* all lists so far */
+    dp_hash lists[DP_ORACLE_LISTS]; /* the last ones that it received */
 } dp_due_book;
 
 /* After the healing. */
 typedef struct dp_live_book {
-    bool level;           /* stood level with the others at least once */
-    uint64_t level_round; /* rounds decided when it first did, and when that was */
-    uint64_t free_us;     /* since then, or since it last was in doubt about an exchange */
+    bool level;           /* was level with the others at least once */
+    uint64_t level_round; /* decided rounds at that first time, */
+    uint64_t free_us;     /* ... the time, or the end of its last doubt about an exchange */
     uint64_t out_since;   /* 0: it is level */
     uint64_t out_round;   /* rounds decided then */
     uint64_t out_rounds;  /* decided since level_round while it was not level */
 } dp_live_book;
 
-/* Of the leases in a node's ledger, at the slot where it was last looked at. */
+/* The leases in a node's ledger, at the slot of the last check. */
 enum { DP_LEASE_BOOK_HOSTS = 8, DP_LEASE_BOOK_MAX = 32 };
 typedef struct dp_lease_book {
     uint64_t slot;
@@ -192,33 +194,33 @@ struct dp_oracle {
     dp_parcel_book *parcels;
     uint32_t n_parcels;
     uint32_t parcels_capacity;
-    dp_toy_span *counted; /* samples that decided records have counted, in no order */
+    dp_toy_span *counted; /* samples that decided records have counted, unsorted */
     uint64_t n_counted;
     uint64_t counted_capacity;
     dp_lives *lives;    /* NULL in profiles that only measure */
     uint64_t round_us;  /* when the last round was first stored */
-    uint32_t redeemed;  /* uses of the invite, by the chain */
+    uint32_t redeemed;  /* uses of the invite, according to the chain */
     dp_live_book *live; /* by host */
-    /* by pair: so long one is at work, and reached through others alone; 0: it is not so */
+    /* by pair: since when one works and is reached only through others; 0: not so */
     uint64_t *far_since;
     uint64_t rounds_at_heal;
     uint64_t rounds_seen; /* since, and when the newest of them was decided */
     uint64_t seen_us;
     bool heal_seen;
-    /* of the last round: what rounds of parts are measured against */
+    /* of the last round: the reference of rounds of parts */
     unsigned __int128 clip_median;
     unsigned __int128 w_median;
     dp_part_cuts cuts; /* of the round to come */
-    uint8_t *lines;    /* what record r says of them: lines[r], r > 0 */
+    uint8_t *lines;    /* lines[r], r > 0: the lines according to record r */
     uint64_t lines_capacity;
 };
 
-/* oracle_buffers.c: work was thrown away, and why. */
+/* oracle_buffers.c: work was discarded, with the reason. */
 void dp_oracle_discarded(dp_host *host, const dp_note *note);
 /* oracle_buffers.c: this node has told others of its publication. */
 void dp_oracle_announced(dp_host *host, const dp_hash *root);
 
-/* Room for one more in an array that doubles. Zeroed. Aborts when memory is gone. */
+/* Makes room for one more in an array that doubles. Zeroed. Aborts if memory is exhausted. */
 void *dp_oracle_room(void *items, uint64_t count, uint64_t *capacity, size_t size);
 
 dp_slot_book *dp_oracle_slot(dp_sim *sim, uint64_t slot);
@@ -228,29 +230,29 @@ dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root);
 /* A decided record lists this. */
 void dp_oracle_listed(dp_sim *sim, const dp_record *record, uint32_t index);
 const dp_parcel_book *dp_oracle_parcel(const dp_oracle *o, const dp_hash *root);
-/* oracle_parts.c: the results of a decided round of parts, added up here again, as terms of the
- * outer step: how many. */
+/* oracle_parts.c: computes the results of a decided round of parts again, as terms of the outer
+ * step; returns their number. */
 uint32_t dp_oracle_parts(dp_sim *sim, const dp_record *record, dp_toy_term terms[DP_PARTS_MAX]);
-/* q, clip and w of a decided round, computed here again. */
+/* q, clip and w of a decided round, computed again. */
 void dp_oracle_weights(dp_sim *sim, const dp_record *record);
 
-/* oracle_density.c: what a decided record says of the lines, and the densities of the blobs that it
- * lists. */
+/* oracle_density.c: checks the lines in a decided record, and the densities of its listed blobs. */
 void dp_oracle_lines(dp_sim *sim, const dp_record *record);
 
-/* oracle_samples.c: a decided record counts this publication, and with it the samples whose work is
- * in it. */
+/* oracle_samples.c: a decided record counts this publication, and with it the samples of its
+ * work. */
 void dp_oracle_samples(dp_sim *sim, uint64_t round, const dp_listed *listed);
 
 /* oracle_rules.c */
 /* Is this a certificate of a majority of the voters of the slot, each counted once? Fails with S1
  * if not. */
 bool dp_oracle_certificate(dp_host *host, const dp_vote *decided, const dp_seal *seals, uint32_t n);
-/* The same from its bytes, which are read here and not by gossip/. */
+/* The same from its bytes, which the oracle parses itself, not by gossip/. */
 bool dp_oracle_certified(dp_host *host, const dp_record *record, const dp_hash *hash, dp_view cert);
-/* The state that a ROUND record starts from is signed by a majority of the voters of its slot. */
+/* Checks that a majority of the voters of its slot has signed the state from which a ROUND record
+ * starts. */
 void dp_oracle_state(dp_sim *sim, const dp_record *record);
-/* Accusations in a message. */
+/* Checks accusations in a message. */
 void dp_oracle_accusations(dp_host *host, dp_view message);
 /* This host holds another for dead. */
 void dp_oracle_death(dp_host *host, const dp_note *note);
@@ -263,7 +265,7 @@ void dp_oracle_voting(dp_host *host, uint32_t op, dp_view bytes);
 
 /* A row of the exchange journal is being stored. */
 void dp_oracle_exchange(dp_host *host, const dp_action *action);
-/* A word of an exchange leaves this node. */
+/* A message of an exchange leaves this node. */
 void dp_oracle_exchange_sent(dp_host *host, dp_view message);
 /* F was frozen for an exchange. */
 void dp_oracle_frozen(dp_host *host, const uint8_t exchange[16]);

@@ -1,5 +1,5 @@
-/* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come
- * level, stay so, and count? */
+/* The judge of liveness after the faults have ended: do the healed hosts decide rounds, become
+ * level, stay level, and are they counted? */
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/round/deadline.h"
@@ -11,27 +11,28 @@
 #include "tests/sim/oracle_internal.h"
 
 /* Where the bounds come from. A node dials a lost peer again after at most 30 s (a quarter more by
- * chance), and a voter that bid in vain bids again after at most as much: so within 75 s all links
- * stand and some voter proposes. A round then ends by its hard deadline, 1.5 L + 2 s, where L may
- * have grown to three times the round time while all was broken. If the owner of the ballot is
- * gone, another voter bids: the one d places behind it waits (1 + d) times 5 s at most, and a
- * quarter more by chance (SAFETY A9), and all before it may be gone too. The 5 s are reached where
- * round trips took a second while all was broken: their mean and deviation fall only with new
+ * chance), and a voter that bid without success bids again after at most the same time: so within
+ * 75 s all links are up and some voter proposes. A round then ends by its hard deadline, 1.5 L + 2
+ * s, where L may have grown to three times the round time while all was broken. If the owner of the
+ * ballot is gone, another voter bids: the one d places behind it waits (1 + d) times 5 s at most,
+ * and a quarter more by chance (SAFETY A9), and all before it may be gone too. The 5 s are reached
+ * if round trips took a second during the faults: their mean and deviation fall only with new
  * samples. */
 static const uint64_t settle_us = 75 * DP_SECOND;
-/* After that, or once it was level: a state that does not come is given up after 5 s, some times
- * over. */
+/* After that, or once a host was level: it gives up a state that does not arrive after 5 s,
+ * possibly a few times. */
 static const uint64_t stuck_us = 30 * DP_SECOND;
 /* A node that has asked a partner whether an exchange took place publishes nothing until the
- * partner answers; if it is gone for ever, until the voters fence it off: the node asks them after
- * 60 s. */
+ * partner answers; if it is gone forever, until the voters fence it: the node asks them after 60
+ * s. */
 static const uint64_t fence_us = 60 * DP_SECOND;
 enum {
-    COUNTED_ROUNDS = 12,      /* from level to listed */
-    COUNTED_AGAIN_ROUNDS = 3, /* L6, for who is level and slow no more, after the round under way */
+    COUNTED_ROUNDS = 12, /* from level to listed */
+    /* L6, for a host that is level and no longer slow, after the round under way */
+    COUNTED_AGAIN_ROUNDS = 3,
 };
 
-/* At least one owner is taken for gone: it may lack the state that it needs to propose. */
+/* At least one owner counts as gone, since it may lack the state that it needs to propose. */
 static uint64_t bid_us(dp_sim *sim)
 {
     uint32_t gone = 0;
@@ -50,8 +51,8 @@ static uint64_t round_us(dp_sim *sim)
     return (uint64_t)sim->plan.round_ms * 4500 + 2 * DP_SECOND + bid_us(sim);
 }
 
-/* A record that clocks gone wrong have put into the future is waited for: one that was proposed
- * before the healing, or by heartbeats from before it. */
+/* Voters wait for the time of a record that wrong clocks have put into the future: one that was
+ * proposed before the healing, or from heartbeats before it. */
 static uint64_t ahead_us(const dp_sim *sim)
 {
     return dp_fault_on(sim, DP_FAULT_JUMP) &&
@@ -60,7 +61,7 @@ static uint64_t ahead_us(const dp_sim *sim)
                : 0;
 }
 
-/* Why this node is not level with the others; NULL: it is. */
+/* The reason why this node is not level with the others; NULL: it is level. */
 static const char *out_of_line(dp_sim *sim, const dp_host *host, dp_node_view *view)
 {
     const dp_oracle *o = sim->oracle;
@@ -106,7 +107,7 @@ static void judge_progress(dp_sim *sim)
     }
 }
 
-/* It comes too late for the invite, and has to learn so. */
+/* It joins after the last use of the invite, and must learn this. */
 static bool is_told(dp_sim *sim, const dp_host *host)
 {
     dp_why why;
@@ -120,7 +121,7 @@ static bool is_told(dp_sim *sim, const dp_host *host)
     return false;
 }
 
-/* For ever: broken, outside the core, or gone by its owner's wish, perhaps in the middle of an
+/* Forever: broken, outside the core, or gone because its owner asked, perhaps in the middle of an
  * exchange. */
 static bool somebody_is_gone(const dp_sim *sim)
 {
@@ -168,8 +169,8 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
         book->free_us = sim->now_us;
     }
     if (book->out_since > book->free_us) {
-        /* A host that fell behind again, as by a pause that outlasts the healing, was not level
-         * meanwhile; L5 bounds that time. */
+        /* A host that fell behind again, for example by a pause that ends after the healing, was
+         * not level meanwhile; L5 bounds that time. */
         book->out_rounds += o->n_rounds - 1 - book->out_round;
         book->free_us += sim->now_us - book->out_since;
     }
@@ -182,9 +183,8 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
         sim->plan.nodes / sim->plan.contributors; /* more nodes than a record lists */
     const bool slow = host->was_slow && book->level_round <= o->rounds_at_heal;
     const uint64_t bound = turns + (slow ? COUNTED_AGAIN_ROUNDS + 1 : COUNTED_ROUNDS);
-    /* Rounds that end long before their time, because so many are ready, are no full ones: a
-     * summary of who is near comes once a second, and in shorter rounds the last ones are not
-     * waited for. */
+    /* Rounds that end long before their time because many members are ready do not count as full
+     * ones: summaries arrive once a second, and shorter rounds do not wait for the last members. */
     if (host->disk.n_exchanges > 0 && somebody_is_gone(sim) &&
         sim->now_us < sim->healed_us + settle_us + fence_us) {
         book->free_us = sim->now_us;

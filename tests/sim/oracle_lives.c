@@ -1,6 +1,6 @@
-/* S7: what an earlier life said changes nothing. Each node's table of members and of heartbeats may
- * only move on: to a later incarnation, or within one to a later revision or beat, never back, and
- * never to a life that has not begun. */
+/* S7: messages of an earlier life have no effect. Entries in each node's table of members and of
+ * heartbeats may only advance: to a later incarnation, or within one to a later revision or
+ * heartbeat, never back, and never to a life that has not begun. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -9,13 +9,13 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/oracle_lives.h"
 
-/* The last that one node knew of another, by the other's own statements. */
+/* The newest state of another node that this node knew, by the other's own statements. */
 typedef struct life {
     uint64_t incarnation;
     uint64_t beat_incarnation;
     uint64_t beat_sequence;
     uint32_t revision;
-    uint32_t boot; /* of the node that knows; another one begins anew */
+    uint32_t boot; /* life of the node that has the table; a new life begins with an empty one */
 } life;
 
 struct dp_lives {
@@ -47,7 +47,7 @@ static void fail(const dp_host *host, uint32_t subject, const char *what, uint64
                 (unsigned long long)to, (unsigned long long)from);
 }
 
-/* The two bodies of a liar, and lives that it makes up, are its own affair. */
+/* The two bodies of a liar, and lives that it invents, are not checked. */
 static bool judged(const dp_host *host, uint32_t subject)
 {
     const dp_sim *sim = host->sim;
@@ -98,7 +98,7 @@ static void check_voter(dp_lives *lives, const dp_host *host, const dp_heartbeat
     const uint32_t subject = dp_sim_index(host->sim, &voter->peer);
 
     if (!judged(host, subject) || voter->incarnation == 0) {
-        return; /* A new voter has not been heard as one. */
+        return; /* A new voter has sent no heartbeats yet. */
     }
     life *known = known_of(lives, host, subject);
     if (voter->incarnation < known->beat_incarnation) {

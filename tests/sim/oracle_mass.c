@@ -1,5 +1,6 @@
-/* The judge of mass: which publication was counted, left out or taken back; weights computed again
- * from the blobs; pair exchanges that neither make nor lose displacement. */
+/* The judge of mass: checks which publication was counted, left out or taken back, computes the
+ * weights again from the blobs, and checks that pair exchanges neither create nor lose
+ * displacement. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +62,8 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
     for (uint32_t i = o->n_claims; i > 0; i--) {
         const dp_claim_book *claim = &o->claims[i - 1];
         if (is_of_round(claim, owner, ready) && dp_hash_equal(&claim->root, &ready->root)) {
-            return; /* Told again; one that went with the disk comes back in others' records. */
+            /* Announced again; one that was lost with the disk may come back in others' records. */
+            return;
         }
     }
     for (uint32_t i = o->n_claims; i > 0; i--) {
@@ -78,7 +80,7 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
         .owner = owner, .round = ready->round, .base = ready->base, .root = ready->root};
 }
 
-/* Its author told it for this round. */
+/* Has its author announced it for this round? */
 static bool was_told(const dp_oracle *o, uint32_t owner, uint64_t round, const dp_hash *root)
 {
     for (uint32_t i = o->n_claims; i > 0; i--) {
@@ -118,7 +120,7 @@ void dp_oracle_listed(dp_sim *sim, const dp_record *record, uint32_t index)
     check_age(sim, record, index);
 
     if (book != NULL && dp_evil_steals(sim, owner, book->owner)) {
-        return; /* Its author takes it for left out, and is right. */
+        return; /* Its author holds it for left out, correctly. */
     }
     if (book == NULL || sim->hosts[book->owner].name != owner) {
         dp_sim_fail(sim, "S4", owner, "round %llu lists a blob that this node never made",
@@ -272,8 +274,8 @@ static void check_late(dp_sim *sim, const dp_record *record)
     }
 }
 
-/* Where nothing can make a node look dead, whoever was counted lately and is not now is late: else
- * the others would carry the model too far (SAFETY B3). */
+/* If no fault can make a node look dead, a member that was counted lately and is not counted now
+ * must be late: otherwise the step of the others would be too long (SAFETY B3). */
 static void check_nobody_forgotten(dp_sim *sim, const dp_record *record)
 {
     enum {
@@ -310,7 +312,7 @@ static uint64_t rounds_in(const dp_member_book *m, uint64_t round)
     return gap < 1 ? 1 : gap > 4 ? 4 : gap;
 }
 
-/* The blob of a publication as a whole; in rounds of parts its author alone has it. */
+/* The whole blob of a publication; in rounds of parts only its author has it. */
 static const dp_hash *blob_of(const dp_sim *sim, const dp_hash *root)
 {
     const dp_parcel_book *parcel = dp_oracle_parcel(sim->oracle, root);
@@ -331,7 +333,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         const dp_listed *item = &record->listed[i];
         const uint32_t owner = dp_sim_index(sim, &item->peer);
         dp_assert(owner < sim->plan.nodes);
-        /* A node that this very record admits has no past. */
+        /* A node that this record admits has no history. */
         const uint64_t made = record->round - dp_listed_age(record, i);
         const uint64_t k = members[owner].member ? rounds_in(&members[owner], made) : 1;
         energies[i] = energy_of(sim, blob_of(sim, &item->root)) * (12 / k) * (12 / k);
@@ -455,8 +457,8 @@ static bool was_refused(const dp_mix_book *book, uint64_t ticket)
     return false;
 }
 
-/* Checks that a node that has asked its partner to commit is bound: only the answer of the other
- * side, or a fence, unlocks its F (SAFETY C5). */
+/* Checks that a node is bound after it has asked its partner to commit: only the answer of the
+ * other side, or a fence, unlocks its F (SAFETY C5). */
 static void check_unlock(dp_host *host, dp_mix_book *book, const dp_mix_row *row)
 {
     const dp_member_book *members = host->sim->oracle->members;
@@ -473,7 +475,7 @@ static void check_unlock(dp_host *host, dp_mix_book *book, const dp_mix_row *row
     }
 }
 
-/* Checks that a fifth of the own work stays, for any weight that the other claims. */
+/* Checks that a fifth of a node's own work remains, for any weight that the other claims. */
 static void check_share(dp_host *host, const dp_mix_side *side)
 {
     const unsigned __int128 all = (unsigned __int128)side->w_own + side->w_other;
@@ -513,7 +515,7 @@ static void check_pair(dp_host *host, const dp_mix_book *book)
     }
 }
 
-/* Both sides move or neither does, unless one lost its disk or was fenced off for good. */
+/* Either both sides move or none, unless one lost its disk or was fenced forever. */
 static void check_both(dp_host *host, const dp_mix_book *book)
 {
     const dp_member_book *members = host->sim->oracle->members;

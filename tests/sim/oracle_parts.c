@@ -1,6 +1,6 @@
-/* The judge of parts: every result that a record names is added up again from what its contributors
- * published, with weights and shares by the same integers; and the layout of the next round follows
- * from the record. */
+/* The judge of parts: computes every result that a record names again from the publications of its
+ * contributors, with weights and shares by the same integers, and checks that the layout of the
+ * next round follows from the record. */
 #include "gossip/ledger/weights.h"
 #include "tests/sim/oracle_internal.h"
 
@@ -14,7 +14,7 @@ uint64_t dp_oracle_reduce_nonce(uint64_t round, uint32_t part)
     return 1ULL << 63 | round << 8 | part;
 }
 
-/* Work that moves something is in a part once, under whatever names. */
+/* A part contains the same nonzero work only once, under any name. */
 static bool counts_twice(const dp_toy_term *terms, uint32_t n)
 {
     dp_toy_vector values;
@@ -30,7 +30,7 @@ static bool counts_twice(const dp_toy_term *terms, uint32_t n)
     return twice;
 }
 
-/* Some of what a part counts, and what has come of it. */
+/* Some of the contributions of a part, and their sum. */
 typedef struct sum_of {
     dp_toy_term terms[DP_LISTED_DEFAULT];
     unsigned __int128 w[DP_LISTED_DEFAULT];
@@ -65,7 +65,7 @@ static dp_status reduce(dp_sim *sim, const dp_record *record, uint32_t p, uint32
     return DP_OK;
 }
 
-/* The bytes that contribution i has published for part p. */
+/* The bytes of contribution i published for part p. */
 static bool object_of(dp_sim *sim, const dp_record *record, uint32_t p, uint32_t i, dp_view *blob)
 {
     const dp_parcel_book *parcel = dp_oracle_parcel(sim->oracle, &record->listed[i].root);
@@ -77,7 +77,7 @@ static bool object_of(dp_sim *sim, const dp_record *record, uint32_t p, uint32_t
     return true;
 }
 
-/* Is this sum of a site what its collector should have made of it? *w: of all that is in it. */
+/* Is this sum of a site correct? *w: weight of all that is in it. */
 static bool check_sum(dp_sim *sim, const dp_record *record, uint32_t p, const dp_site_sum *said,
                       unsigned __int128 *w)
 {
@@ -106,7 +106,7 @@ static bool check_sum(dp_sim *sim, const dp_record *record, uint32_t p, const dp
     return true;
 }
 
-/* The sum of this part that contribution i is in; NULL: none. */
+/* The sum of this part that contains contribution i; NULL: none. */
 static const dp_site_sum *site_of(const dp_record *record, const dp_part_row *part, uint32_t i)
 {
     for (uint32_t k = 0; k < part->n_sums; k++) {
@@ -117,7 +117,8 @@ static const dp_site_sum *site_of(const dp_record *record, const dp_part_row *pa
     return NULL;
 }
 
-/* The result of part p as it should be. False: its contributors did not publish what it needs. */
+/* Computes the correct result of part p. False: its contributors did not publish the needed
+ * objects. */
 static bool add_up(dp_sim *sim, const dp_record *record, uint32_t p, dp_hash *root)
 {
     const dp_part_row *part = &record->parts[p];

@@ -1,5 +1,5 @@
-/* The judge of certificates, of accusations, and of voters that keep silent: rules that need the
- * oracle's own list of voters and keys, and its own reading of bytes. */
+/* The judge of certificates, of accusations, and of silent voters: rules that need the oracle's own
+ * list of voters and keys, and its own parser. */
 #include <string.h>
 
 #include "gossip/core/msg.h"
@@ -13,10 +13,10 @@
 enum {
     ROW_SLOT_AT = 33, /* in a vote row (commit.h) */
     ROW_PROMISED_AT = 73,
-    /* a voter that may accept does so at its next event; the longest repeat is 500 ms */
+    /* a voter that may accept does so at its next event; the longest repeat interval is 500 ms */
     SILENT_US_MAX = 750000,
     ROUNDS_TO_SETTLE = 4,
-    SKEW_MS_MAX = 120000 /* SAFETY A5: how far a record's time may be ahead */
+    SKEW_MS_MAX = 120000 /* SAFETY A5: bound on how far a record's time may be ahead */
 };
 
 static unsigned long long wide(uint64_t value)
@@ -189,7 +189,7 @@ static dp_row_book read_row(dp_view bytes)
     return r.failed ? (dp_row_book){0} : row;
 }
 
-/* Its voter has done what the PROPOSE wants, or promised more. */
+/* The voter has accepted as the PROPOSE asks, or has made a higher promise. */
 static bool has_voted(const dp_row_book *row, const dp_due_book *due)
 {
     return row->slot == due->slot &&
@@ -259,8 +259,8 @@ static bool is_checked(const dp_due_book *due, const dp_hash *root)
     return false;
 }
 
-/* It may make some of them itself: then nobody knows when it had them all, and nothing is asked of
- * it. */
+/* A voter may make some of the lists itself. Then the oracle does not know when it had all of them,
+ * and does not check it. */
 static bool was_given(const dp_due_book *due, const dp_record *record)
 {
     for (uint32_t i = 0; record->in_lists && i < dp_listing_count(record->n_listed); i++) {
@@ -288,7 +288,7 @@ static const dp_ballot_book *ballot_of(dp_sim *sim, const dp_due_book *due)
     return NULL;
 }
 
-/* Is there anything but an opinion of its own that keeps this voter from accepting? */
+/* True if this voter has no reason not to accept, other than its own judgement. */
 static bool may_accept(dp_host *host, const dp_due_book *due)
 {
     static dp_record record;
@@ -322,7 +322,7 @@ static bool may_accept(dp_host *host, const dp_due_book *due)
     return true;
 }
 
-/* Scenes: how long it may take to the next round. */
+/* Scenes: bound on the time to the next round. */
 static void check_gap(dp_sim *sim)
 {
     const dp_oracle *o = sim->oracle;

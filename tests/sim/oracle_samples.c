@@ -1,6 +1,6 @@
-/* The judge of samples: what a trainer drew, not what it says it drew. No sample's work is counted
- * twice, by whomever; and none is lost: what was ever granted is used up, in a lease, in the pool,
- * or said to be lost. */
+/* The judge of samples, by the samples that trainers drew, not by their claims. No sample's work is
+ * counted twice by any members, and no sample is lost: each granted one is used up, in a lease, in
+ * the pool, or reported lost. */
 #include "gossip/context/context.h"
 #include "tests/sim/host.h"
 #include "tests/sim/oracle_internal.h"
@@ -31,7 +31,7 @@ static const dp_toy_span *counted_before(const dp_oracle *o, const dp_toy_span *
     return NULL;
 }
 
-/* A member goes on where it stopped: mostly the span before only grows. */
+/* A member continues where it stopped: usually the previous span just grows. */
 static void count(dp_oracle *o, const dp_toy_span *span)
 {
     for (uint64_t i = o->n_counted; i > 0; i--) {
@@ -82,8 +82,8 @@ static uint64_t at_rest(const dp_ledger *ledger)
     return count;
 }
 
-/* Used up by the record of this slot; false: it cannot be said of a member that is listed and
- * removed at once. */
+/* Samples used up by the record of this slot; false: unknown, for a member that is listed and
+ * removed by the same record. */
 static bool used_up(const dp_lease_book *book, const dp_ledger *ledger, uint64_t *used)
 {
     *used = 0;

@@ -1,6 +1,6 @@
 /* The judge of votes: every PREPARE, PROMISE, PROPOSE and ACCEPTED that leaves a node, against
- * SAFETY V1 to V3 of the commit protocol and against what the same voter said before, in this life
- * or an earlier one. */
+ * SAFETY V1 to V3 of the commit protocol and against earlier messages of the same voter, in this
+ * life or an earlier one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static unsigned long long wide(uint64_t value)
     return (unsigned long long)value;
 }
 
-/* The book of one (ballot, hash), made if it is new. */
+/* The book of one (ballot, hash); makes it if it is new. */
 static dp_ballot_book *book_of(dp_slot_book *slot, uint32_t ballot, const dp_hash *hash)
 {
     for (uint32_t i = 0; i < slot->n_ballots; i++) {
@@ -156,7 +156,7 @@ static void on_accepted(dp_host *host, dp_slot_book *slot, const dp_vote *vote)
     check_single(host, slot, vote);
     dp_ballot_book *book = book_of(slot, vote->ballot, &vote->hash);
     if ((book->accepted & bit) != 0) {
-        return; /* said again */
+        return; /* repeated */
     }
     if (slot->promised[vote->voter] > vote->ballot + 1) {
         dp_sim_fail(host->sim, "V2", host->index,
@@ -209,7 +209,7 @@ void dp_oracle_vote(dp_host *host, dp_view message)
     dp_slot_book *slot = dp_oracle_slot(sim, msg.vote.slot);
     if (msg.vote.voter >= slot->n_voters ||
         !dp_peer_equal(&slot->voters[msg.vote.voter], &host->peer)) {
-        return; /* passed on for somebody else, who was judged when it left him */
+        return; /* forwarded for another voter, which was judged when it sent the message */
     }
     if (host->disk.n_records + 1 < msg.vote.slot) {
         dp_sim_fail(sim, "V0", host->index, "votes in slot %llu, the durable head is %u",

@@ -1,5 +1,5 @@
-/* Objects that a simulated disk has in part: which chunks came, and their bytes. They survive a
- * crash, so that a fetch goes on where an earlier life of the node ended. */
+/* Objects that a simulated disk has in part: the chunks that have arrived, with their bytes. They
+ * survive a crash, so that a fetch continues where an earlier life of the node ended. */
 #ifndef DP_SIM_PARTS_H
 #define DP_SIM_PARTS_H
 
@@ -26,16 +26,15 @@ typedef struct dp_parts {
 } dp_parts;
 
 void dp_parts_close(dp_parts *parts);
-/* Gets ready for chunks with these leaves. Chunks that are here already stay. */
+/* Prepares for chunks with these leaves. Chunks that are here already remain. */
 void dp_parts_begin(dp_parts *parts, uint32_t object, uint32_t n_chunks, const dp_hash *leaves);
 /* NULL if it was never begun, or dropped. Valid until the next begin or drop. */
 dp_part *dp_parts_find(const dp_parts *parts, uint32_t object);
 bool dp_part_has(const dp_part *part, uint32_t index);
 bool dp_part_whole(const dp_part *part);
-/* Takes over bytes, from malloc. A chunk that is here already, or of an object that was dropped, is
- * let go. */
+/* Takes bytes, from malloc. A second copy of a chunk, or a chunk of a dropped object, is freed. */
 void dp_parts_put(dp_parts *parts, uint32_t object, uint32_t index, uint8_t *bytes, uint32_t size);
-/* Are the chunks that came, one after the other, these bytes? */
+/* Are the concatenated chunks equal to these bytes? */
 bool dp_part_is(const dp_part *part, dp_view bytes);
 void dp_parts_drop(dp_parts *parts, uint32_t object);
 

@@ -9,7 +9,7 @@
 #include "tests/sim/object.h"
 #include "tests/sim/scene.h"
 
-enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
+enum { MANY_ONE_IN = 40 }; /* swarms may have more nodes than one record lists */
 
 static const char *const fault_names[DP_FAULT_COUNT] = {
     "loss",   "delay", "copy",    "reorder", "partition", "oneway", "crash",  "amnesia",
@@ -67,7 +67,7 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
     return DP_OK;
 }
 
-/* With bad luck and a core, beside the swarm. */
+/* The profiles with bad luck and a core, besides the swarm. */
 static bool is_wild(dp_profile profile)
 {
     return profile <= DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS ||
@@ -119,8 +119,8 @@ static void draw_weather(dp_plan *plan, dp_rng *rng)
     }
 }
 
-/* None where more take part than a record lists: the blobs of 32 hardly fit in their short rounds
- * as it is. */
+/* None if more members take part than a record lists: the blobs of 32 hardly fit in their short
+ * rounds. */
 static uint32_t draw_chunks(const dp_plan *plan, uint64_t seed)
 {
     dp_rng rng;
@@ -169,7 +169,7 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->fault_us[DP_FAULT_CRASH] = 8000000;
         plan->gossip_round_ms = 300;
         plan->round_ms = 500;
-        /* In doubt for longer than an exchange that may be aborted waits. */
+        /* Doubt lasts longer than the wait of an exchange that may be aborted. */
         plan->on |= 1U << DP_FAULT_CRASH;
         plan->crash_after_send = 400;
         plan->away_us_max = 35000000;
@@ -195,8 +195,8 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         dp_evil_plan(plan, options);
     } else if (profile == DP_PROFILE_STEPS) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 6);
-        /* Ten rounds a second: a slow line that carries two chunks for one would never carry a
-         * state besides. */
+        /* Ten rounds a second: a slow line that carries two chunks instead of one would never
+         * transfer a state in addition. */
         plan->on &= ~(1U << DP_FAULT_LEAVE | 1U << DP_FAULT_CHUNKS);
         plan->gradients = true;
         plan->inner_steps_max = 1;
@@ -211,8 +211,8 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
                     1U << DP_FAULT_TRAINER;
         plan->stale = true;
     } else if (profile == DP_PROFILE_LISTS) {
-        /* Two lists in every second run, and few enough nodes in the others for all that goes wrong
-         * to be tried. */
+        /* Two lists in every second run; the others have so few nodes that all faults can be
+         * tried. */
         plan->nodes = dp_rng_below(rng, 2) == 0 ? 34 + (uint32_t)dp_rng_below(rng, 15)
                                                 : 4 + (uint32_t)dp_rng_below(rng, 8);
         plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_LOSS;
@@ -226,7 +226,7 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
     }
 }
 
-/* As runs of the default settings are, on one good network. */
+/* As in runs with the default settings, on one good network. */
 static void steady(dp_plan *plan, const dp_sim_options *options)
 {
     const bool detect = options->profile == DP_PROFILE_DETECT;
@@ -264,7 +264,8 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     plan->nodes = 5 + (uint32_t)dp_rng_below(&rng, dp_rng_below(&rng, 2) == 0 ? 4 : 16);
     plan->on = (uint32_t)dp_rng_next(&rng) & DP_FAULTS_DRAWN;
     if (options->all_on) {
-        plan->on = DP_FAULTS_ALL; /* drawn all the same, so that the rest of the plan stays */
+        /* drawn in any case, so that the rest of the plan does not change */
+        plan->on = DP_FAULTS_ALL;
     }
     plan->faults_end_us = 60000000;
     plan->rounds_after = 15;
@@ -288,7 +289,8 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     plan->core = is_wild(options->profile) && dp_rng_below(&later, 2) == 0;
     if (options->profile == DP_PROFILE_SWARM && dp_rng_below(&later, MANY_ONE_IN) == 0) {
         plan->nodes = 40 + (uint32_t)dp_rng_below(&later, 25);
-        plan->round_ms = 2000; /* The near few of so many would outrun the far ones in less. */
+        /* In shorter rounds the few near ones of so many would be ahead of the far ones. */
+        plan->round_ms = 2000;
         plan->inner_steps_max += 200;
     }
     bias(plan, options, &rng);
@@ -296,7 +298,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     plan->on &= options->faults;
     if ((plan->on & (1U << DP_FAULT_DELAY)) != 0 && plan->round_ms < 1000 &&
         (options->profile == DP_PROFILE_SWARM || options->profile == DP_PROFILE_ROT)) {
-        plan->round_ms = 1000; /* Round trips of 160 ms do not fit in a quarter of less. */
+        plan->round_ms = 1000; /* Round trips of 160 ms do not fit in a quarter of a shorter one. */
     }
     if ((plan->on & (1U << DP_FAULT_DISK)) == 0 && options->profile != DP_PROFILE_RIVALS &&
         options->profile != DP_PROFILE_REVOKE) {
@@ -311,7 +313,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     if (options->nodes != 0) {
         plan->nodes = options->nodes;
     }
-    /* The bounds of oracle_live.c end a run that does not come together long before. */
+    /* The bounds of oracle_live.c end a run that does not recover long before this. */
     plan->limit_us = plan->faults_end_us + 600000000;
     if (options->until_us != 0) {
         plan->limit_us = options->until_us;

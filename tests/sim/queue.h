@@ -28,8 +28,8 @@ typedef enum dp_occasion_kind {
     DP_ON_LEAVE, /* node: its owner asks it to leave */
     DP_ON_ORDER, /* node, detail: its owner pauses it (1), or has it train again (0) */
     DP_ON_CHURN, /* churn.c: the next node comes, goes or stands still */
-    DP_ON_EVIL,  /* node: evil.h: a liar does something of its own */
-    DP_ON_LOOK   /* measure.c: look around */
+    DP_ON_EVIL,  /* node: evil.h: a liar acts unasked */
+    DP_ON_LOOK   /* measure.c: takes a sample */
 } dp_occasion_kind;
 
 /* Bytes in flight; shared by all copies of one message. */
@@ -39,7 +39,7 @@ typedef struct dp_packet {
     uint8_t data[];
 } dp_packet;
 
-/* NULL when memory is gone. The copy has one use. */
+/* NULL if memory is exhausted. The copy has one use. */
 dp_packet *dp_packet_of(const void *data, uint32_t size);
 dp_packet *dp_packet_share(dp_packet *packet);
 void dp_packet_drop(dp_packet *packet); /* Accepts NULL. */
@@ -64,9 +64,9 @@ typedef struct dp_queue {
 } dp_queue;
 
 void dp_queue_close(dp_queue *queue);
-/* Takes over the packet, also on failure. order is set here. DP_TOOBIG, DP_NOMEM. */
+/* Takes the packet, also on failure. Sets order. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_queue_push(dp_queue *queue, const dp_occasion *occasion);
-/* False when empty. The packet becomes the caller's. */
+/* False if empty. The caller gets the packet. */
 bool dp_queue_pop(dp_queue *queue, dp_occasion *out);
 
 #endif

@@ -17,7 +17,7 @@ enum {
     SEEDS_PER_REAL = 16,
     USES = 8,
     WRITES_PER_CUT = 100,
-    CUT_OPS_MAX = 12,   /* changes of the disk after which the power goes in a write */
+    CUT_OPS_MAX = 12,   /* changes of the disk after which the power fails in a write */
     START_OPS_MAX = 40, /* ... and in a start */
     ROW_MAX = DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX
 };
@@ -79,7 +79,7 @@ static void name_row(dp_store_kind kind, const uint8_t exchange[16], char name[D
 static dp_status put_object(real *r, const dp_disk *disk, uint32_t object)
 {
     const uint32_t uses = object < disk->uses_capacity ? disk->uses[object] : 0;
-    dp_pin pin = pin_of(r, 0); /* of an object that nothing names yet */
+    dp_pin pin = pin_of(r, 0); /* of an object that no row names yet */
     bool put = false;
 
     for (uint32_t use = 1; use < USES; use++) {
@@ -146,7 +146,7 @@ static dp_status put_row(real *r, dp_store_kind kind, const dp_disk_row *from)
     DP_TRY(dp_store_row_put(r->store, &r->sim->run, &row));
     for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {
         const dp_pin fresh = pin_of(r, DP_DISK_FRESH);
-        if (from->keep[i] != DP_SHELF_NONE) { /* From here on the row alone keeps it. */
+        if (from->keep[i] != DP_SHELF_NONE) { /* From here on only the row keeps it. */
             DP_TRY(dp_object_unpin(r->store, &row.keep[i], &fresh));
         }
     }
@@ -187,7 +187,8 @@ static void on_use(dp_shadow *shadow, const dp_disk *disk, uint32_t object, uint
     const dp_pin pin = pin_of(r, use);
     const dp_pin unnamed = pin_of(r, 0);
 
-    if (object >= r->sim->shelf.count || r->store == NULL) { /* It did not open, which was told. */
+    /* It did not open, which was reported. */
+    if (object >= r->sim->shelf.count || r->store == NULL) {
         return;
     }
     if (on) {
@@ -204,8 +205,8 @@ static void on_use(dp_shadow *shadow, const dp_disk *disk, uint32_t object, uint
 
 /* ---- cuts ---- */
 
-/* Only the lock is a real file, and it holds no fact: nothing stays behind, however this process
- * ends. */
+/* Only the lock is a real file, and it has no content: no file remains after any end of this
+ * process. */
 static dp_status open_store(real *r, dp_store_report *report)
 {
     const dp_store_options options = {.vfs = dp_platter_vfs(r->platter)};
@@ -245,7 +246,7 @@ static bool row_is(real *r, dp_store_kind kind, const dp_disk_row *row);
 static bool vote_is(real *r, dp_view bytes);
 static bool has_checkpoint(real *r, uint64_t round);
 
-/* Is the write there that was under way? */
+/* Is the interrupted write on the disk? */
 static bool is_done(real *r, const dp_disk_write *write)
 {
     dp_object_info info = {0};
@@ -331,7 +332,7 @@ static bool vote_is(real *r, dp_view bytes)
         memcpy(row.prev.bytes, vote.place + DP_HASH_BYTES, DP_HASH_BYTES);
         dp_commit_row_write(&w, &row);
         same = dp_view_equal(dp_view_of(written, w.size), bytes);
-        /* The model drops the vote with the record of its slot; the store lets it lie. */
+        /* The model drops the vote with the record of its slot; the store keeps it. */
         same = same || (bytes.size == 0 && (vote.promised == DP_VOTE_ROW_NONE ||
                                             vote.slot <= r->sim->hosts[r->index].disk.n_records));
     }
@@ -505,8 +506,7 @@ bool dp_real_wanted(const dp_sim *sim)
     if (sim->options.store == DP_SIM_STORE_MODEL || sim->plan.nodes > DP_REAL_NODES_MAX ||
         profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR || profile == DP_PROFILE_MERGE ||
         sim->options.enrolled) {
-        /* Duels have vote rows alone; the real store is told neither of FORKs nor of records from
-         * before. */
+        /* Duels have only vote rows; the real store gets neither FORKs nor earlier records. */
         return false;
     }
     return sim->options.store >= DP_SIM_STORE_REAL || sim->options.seed % SEEDS_PER_REAL == 0;

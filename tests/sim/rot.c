@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "tests/sim/faults.h"
 
-static const uint64_t news_us = 200000; /* A vote that was being written is written by then. */
+static const uint64_t news_us = 200000; /* The write of a vote has ended by then. */
 
 static dp_rot *find(dp_host *host, uint32_t object)
 {
@@ -18,7 +18,7 @@ static dp_rot *find(dp_host *host, uint32_t object)
     return NULL;
 }
 
-/* Forgets rot in objects that have since been dropped, fetched again, or found and dropped. */
+/* Removes entries of objects that have since been dropped or fetched again. */
 static void tidy(dp_host *host)
 {
     uint32_t kept = 0;
@@ -39,8 +39,8 @@ static bool is_well(dp_host *host, uint32_t object)
     return dp_disk_holds(&host->disk, object) && find(host, object) == NULL;
 }
 
-/* Everybody else who has ever run has it, and they are more than half of all, so that it is in any
- * core: at most one disk lacks a part of the data at a time. */
+/* True if all other hosts that have ever run have it, and they are more than half of all, so that
+ * any core has it: at most one disk lacks a part of the data at a time. */
 static bool others_have(dp_sim *sim, const dp_host *victim, uint32_t object)
 {
     uint32_t count = 0;
@@ -58,8 +58,7 @@ static bool others_have(dp_sim *sim, const dp_host *victim, uint32_t object)
     return count * 2 > sim->plan.nodes;
 }
 
-/* Most of the others have saved this round or a later one, so that nobody comes to stand without a
- * state. */
+/* Have most of the others saved this round or a later one? Then no host remains without a state. */
 static bool others_saved(dp_sim *sim, const dp_host *victim, uint64_t round)
 {
     uint32_t count = 0;
@@ -114,9 +113,9 @@ static bool is_of_exchange(const dp_disk *disk, uint32_t object)
     return false;
 }
 
-/* More than half of the hosts have it beside this one; or no record will ever name it: a private
- * vector, or an object that only an exchange keeps. A voter's word that it holds an object may
- * decide a record, and then some node must have the object. */
+/* True if more than half of the hosts have it besides this one, or if no record will ever name it:
+ * a private vector, or an object that only an exchange keeps. A voter's HAVE may decide a record,
+ * and then some node must have the object. */
 static bool others_keep(dp_sim *sim, const dp_host *victim, uint32_t object)
 {
     const bool is_vector = sim->shelf.items[object].n_bytes == DP_TOY_VECTOR_BYTES;
@@ -157,7 +156,7 @@ static uint32_t draw_of_rows(dp_sim *sim, const dp_disk *disk)
     return drawn->size == 0 ? DP_SHELF_NONE : drawn->keep[place];
 }
 
-/* DP_SHELF_NONE: nothing of it may rot now. */
+/* DP_SHELF_NONE: no object may rot now. */
 static uint32_t draw_object(dp_sim *sim, dp_host *host)
 {
     const dp_disk *disk = &host->disk;
@@ -181,7 +180,7 @@ static void add(dp_host *host, uint32_t object, uint32_t chunk)
     host->rotten[host->n_rotten++] = (dp_rot){.object = object, .chunk = chunk};
 }
 
-/* The file of all chunks is deleted, or cut to a half of what is in it. */
+/* The file of all chunks is deleted, or truncated to a half. */
 static void lose_file(dp_sim *sim, dp_host *host)
 {
     const bool half = dp_fault_below(sim, 2) == 0;
@@ -198,7 +197,7 @@ void dp_rot_strike(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);
 
-    if (host == NULL || host->disk.shadow != NULL) { /* The real store reads what it has written. */
+    if (host == NULL || host->disk.shadow != NULL) { /* The real store reads its own writes. */
         return;
     }
     tidy(host);
@@ -223,11 +222,12 @@ void dp_rot_boot(dp_host *host)
             rot->found = true;
             dp_disk_spoil(&host->disk, rot->object);
         }
-        rot->told = rot->told || rot->found; /* It goes by what is there. */
+        /* The node knows it from the objects present at its start. */
+        rot->told = rot->told || rot->found;
     }
 }
 
-/* In the core: 1; else, one that can come into it: 0; none: plan.nodes. */
+/* A holder of the object: in the core (in 1), or one that can join it (in 0); plan.nodes: none. */
 static uint32_t holder_of(dp_sim *sim, const uint8_t *core, uint32_t object, uint8_t in)
 {
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
@@ -270,7 +270,7 @@ void dp_rot_heal(dp_sim *sim)
 
 /* ---- finding out ---- */
 
-/* The chunk is gone; the others stay. */
+/* The chunk is lost; the others remain. */
 static void spoil(dp_host *host, dp_rot *rot)
 {
     const dp_shelf *shelf = &host->sim->shelf;
@@ -341,7 +341,7 @@ void dp_rot_say(dp_host *host, uint32_t object)
     dp_event event = {.type = DP_EV_OBJECT_LOST};
 
     if (!dp_rot_is_lost(host, object)) {
-        return; /* It has come back meanwhile. */
+        return; /* It has been fetched again meanwhile. */
     }
     rot->told = true;
     rot->told_us = host->sim->now_us;

@@ -6,13 +6,13 @@
 #include "tests/sim/sim.h"
 
 enum {
-    WARM_US = 15000000,        /* scene stall: until then everybody works */
+    WARM_US = 15000000,        /* scene stall: all trainers work until then */
     REVOKE_EVERY_US = 5000000, /* scene revoke */
-    CONFIRM_US = 2000000 /* above what commit, bids and fetching take in a world that is well */
+    CONFIRM_US = 2000000 /* more than commit, bids and fetching take in a world without faults */
 };
 
-/* An owner of a ballot dies when its first PROPOSE has left. Then the others bid, from when they
- * saw the close condition (SAFETY A9), and lose no half of a round. */
+/* An owner of a ballot dies when its first PROPOSE has left. The bid timers of the others count
+ * from the close condition (SAFETY A9), so less than half of a round is lost. */
 static void plan_kill(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 3);
@@ -26,8 +26,8 @@ static void plan_kill(dp_plan *plan, dp_rng *rng)
     plan->gap_us_max = 10000000 + CONFIRM_US;
 }
 
-/* All but one or two trainers stand still and their nodes do not: K is never met, and the hard
- * deadline closes the rounds (SAFETY D1): 1.5 L + 2 s, L at most three rounds. */
+/* All but one or two trainers stall, but their nodes run: K is never reached, and the hard deadline
+ * closes the rounds (SAFETY D1): 1.5 L + 2 s, L at most three rounds. */
 static void plan_stall(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 4);
@@ -36,7 +36,7 @@ static void plan_stall(dp_plan *plan, dp_rng *rng)
     plan->gap_us_max = 4500000 + 2000000 + CONFIRM_US;
 }
 
-/* More want to join than the invite has uses. */
+/* More nodes try to join than the invite has uses. */
 static void plan_strict(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 6 + (uint32_t)dp_rng_below(rng, 7);
@@ -46,7 +46,7 @@ static void plan_strict(dp_plan *plan, dp_rng *rng)
     plan->rounds_after = 5;
 }
 
-/* Somebody joins every two seconds (SAFETY A7). */
+/* A node joins every two seconds (SAFETY A7). */
 static void plan_joins(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 12 + (uint32_t)dp_rng_below(rng, 9);
@@ -57,8 +57,8 @@ static void plan_joins(dp_plan *plan, dp_rng *rng)
     plan->gap_us_max = 2000000 + CONFIRM_US;
 }
 
-/* Somebody joins every three seconds, and is gone for ever after six: more than may be members in
- * all, never so many at a time. */
+/* A node joins every three seconds and leaves forever after six: in all more than may be members,
+ * but never so many at a time. */
 static void plan_spots(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 18 + (uint32_t)dp_rng_below(rng, 9);
@@ -67,12 +67,12 @@ static void plan_spots(dp_plan *plan, dp_rng *rng)
     plan->life_us = 6000000;
     plan->members_max = 10;
     plan->absent_s = 5;
-    plan->voters_max = 3; /* The first three, who stay. */
+    plan->voters_max = 3; /* The first three, which stay. */
     plan->faults_end_us = 4000000 + plan->nodes * plan->join_every_us;
     plan->rounds_after = 5;
 }
 
-/* Those that join when the last ones do stay too. */
+/* Those that join at the end stay too. */
 static void end_lives(dp_sim *sim)
 {
     for (uint32_t i = 3; i + 3 < sim->plan.nodes && sim->plan.life_us != 0; i++) {
@@ -129,7 +129,7 @@ bool dp_scene_kills(dp_host *host, uint8_t type)
     return true;
 }
 
-/* The root key puts somebody out, by the hand of a node that need not be linked to all. */
+/* The root key removes a member, through a node that may not be linked to all. */
 static void revoke_one(dp_sim *sim)
 {
     dp_host *by = &sim->hosts[dp_rng_below(&sim->crash_rng, sim->plan.nodes)];
@@ -138,15 +138,15 @@ static void revoke_one(dp_sim *sim)
     dp_why why = {0};
     dp_event event = {.type = DP_EV_ADMIN_COMMAND};
 
-    /* One at a time: a majority of voters that is put out cannot agree to it (SAFETY I1: their keys
-     * count until then). */
+    /* One at a time: if a majority of voters is to be removed, no majority agrees to it (SAFETY I1:
+     * their keys count until then). */
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         if (sim->hosts[i].leaving && dp_oracle_is_member(sim, i)) {
             return;
         }
     }
-    /* Nor can a single voter's absence be agreed to by nobody: then the root key begins the chain
-     * anew, as in scene merge. */
+    /* A single voter cannot be removed either, since no other voter could agree: for this the root
+     * key begins the chain anew, as in profile merge. */
     if (dp_oracle_voters(sim) < 3 &&
         dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, victim->index)) {
         return;
@@ -167,8 +167,8 @@ static void revoke_one(dp_sim *sim)
     }
 }
 
-/* And an invite that nobody has: what is judged is that all agree on it, and that nothing stands in
- * the chain that nobody ordered. */
+/* Also revokes an invite that no node has: the check is that all agree on it, and that the chain
+ * has no revocation without a command. */
 static void revoke_invite(dp_sim *sim)
 {
     dp_host *by = &sim->hosts[dp_rng_below(&sim->crash_rng, sim->plan.nodes)];

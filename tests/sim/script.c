@@ -7,7 +7,7 @@
 #include "tests/sim/arguments.h"
 #include "tests/sim/evil.h"
 
-/* Written where it is not 0. */
+/* Written if not 0. */
 static const struct number_key {
     const char *key;
     size_t at; /* uint32_t of dp_sim_options */
@@ -21,7 +21,7 @@ static const struct number_key {
     {"round-ms", offsetof(dp_sim_options, round_ms), 1000000000},
 };
 
-/* Written where it is yes. */
+/* Written if yes. */
 static const struct flag_key {
     const char *key;
     size_t at; /* bool of dp_sim_options */
@@ -84,7 +84,7 @@ static bool read_store(const char *text, dp_sim_store *out)
     return false;
 }
 
-/* Keys of the tables. False as take. */
+/* Keys of the tables. False like take. */
 static bool take_plain(dp_sim_options *options, const char *key, const char *value)
 {
     for (size_t i = 0; i < NUMBER_KEYS; i++) {
@@ -103,7 +103,7 @@ static bool take_plain(dp_sim_options *options, const char *key, const char *val
     return false;
 }
 
-/* False: the value is not one of this key, or there is no such key. */
+/* False: the key is unknown, or does not allow this value. */
 static bool take(dp_script *script, const char *key, const char *value)
 {
     dp_sim_options *options = &script->options;

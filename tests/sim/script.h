@@ -1,13 +1,12 @@
-/* Regression scripts (.dps): one run of the simulator as a text file, so that what broke once is
- * run again for ever. Holds options, not decisions: a script replays what today's code makes of
- * them.
+/* Regression scripts (.dps): one run of the simulator as a text file, so that a run that failed
+ * once remains a test. Holds options, not decisions: a script replays them with today's code.
  *
  *     dpsim 1                     the version of this format; must be the first line
  *     # anything                  a comment
  *     seed 21
  *     profile rivals              the default is swarm
  *     faults crash,flap           as for --faults; the default is all
- *     every yes                   each of them is on; the default is no
+ *     every yes                   every fault class of the mask is on; the default is no
  *     nodes 5                     the default is as drawn
  *     until 81.250000             seconds; the default is the usual end
  *     lucky yes                   no bad luck of gossip/core/buggify.h; the default is no
@@ -30,7 +29,7 @@ typedef struct dp_script {
     char invariant[8];
 } dp_script;
 
-/* name is for the sentence. DP_BADMSG with "NAME:LINE: what", DP_VERSION, DP_IO. */
+/* name is used in the sentence. DP_BADMSG with "NAME:LINE: what", DP_VERSION, DP_IO. */
 DP_MUST dp_status dp_script_read(dp_script *script, FILE *in, const char *name, dp_why *why);
 /* DP_IO. */
 DP_MUST dp_status dp_script_write(const dp_script *script, FILE *out);

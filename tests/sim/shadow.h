@@ -1,5 +1,5 @@
-/* The shadow behind the disk of a simulated node: nothing, or a second disk that does the same
- * writes and is judged by the model (real.h). Only the calls; the model knows no more of it. */
+/* The shadow of the disk of a simulated node: none, or a second disk that does the same writes and
+ * is compared with the model (real.h). Only its calls; the model uses nothing else of it. */
 #ifndef DP_SIM_SHADOW_H
 #define DP_SIM_SHADOW_H
 
@@ -11,17 +11,16 @@ struct dp_disk_write;
 
 typedef struct dp_shadow dp_shadow;
 struct dp_shadow {
-    /* A write has ended; the model does it right after. */
+    /* A write has ended; the model applies it afterwards. */
     void (*write)(dp_shadow *shadow, const struct dp_disk *disk, const struct dp_disk_write *write);
-    /* The model has done so. */
+    /* The model has applied it. */
     void (*use)(dp_shadow *shadow, const struct dp_disk *disk, uint32_t object, uint32_t use,
                 bool on);
-    /* The power goes while the first write is under way, if there is one: true if it was done after
-     * all. */
+    /* The power fails during the first write, if there is one: true if it was done nevertheless. */
     bool (*cut)(dp_shadow *shadow, const struct dp_disk *disk);
-    /* The model has been brought to what a crash left: is it the same here? */
+    /* The model is in the state after a crash: compares it with the shadow. */
     void (*compare)(dp_shadow *shadow, const struct dp_disk *disk);
-    /* A new disk, with what the model has. */
+    /* A new disk with the contents of the model. */
     void (*rebuild)(dp_shadow *shadow, const struct dp_disk *disk);
 };
 

@@ -15,12 +15,13 @@
 #include "tests/sim/scene.h"
 
 enum {
-    CHECK_EVERY_US = 250000, /* between two looks at whether all have come together */
-    LEAVE_EVERY_US = 100000, /* as the daemon looks whether its node is free to go */
-    WRITES_MAX = 256,        /* of one node under way; its daemon would queue 8,192 jobs */
+    CHECK_EVERY_US = 250000, /* between two checks whether the run has recovered */
+    LEAVE_EVERY_US = 100000, /* the interval at which the daemon checks whether its node may end */
+    WRITES_MAX = 256,        /* queued writes of one node; its daemon would queue 8,192 jobs */
     SMALL_NODES = 8, /* of worlds whose nodes are checked after every event (DP_LEASE_BOOK_HOSTS) */
-    SLOTS_KEPT = 64, /* whose blobs stay */
-    OBJECTS_BESIDE = 64 /* data, states, the publication, an exchange, what nobody came to list */
+    SLOTS_KEPT = 64, /* whose blobs remain */
+    /* data, states, the publication, an exchange, publications that no record lists */
+    OBJECTS_BESIDE = 64
 };
 
 void dp_sim_fail(dp_sim *sim, const char *invariant, uint32_t node, const char *format, ...)
@@ -53,7 +54,7 @@ void dp_sim_mark(dp_sim *sim, uint64_t a, uint64_t b)
     sim->totals.digest = hash ^ (hash >> 32);
 }
 
-/* Data that everybody needs before training; the founder has it. */
+/* Data that all nodes need before training; the founder has them. */
 static dp_hash make_data(dp_sim *sim, uint64_t salt, uint32_t size, uint64_t *told)
 {
     uint8_t bytes[1024];
@@ -110,17 +111,18 @@ static dp_status make_manifest(dp_sim *sim)
         m->reduce = DP_REDUCE_PARTS;
         m->site_sums = sim->plan.sums ? DP_ON : DP_OFF;
         m->trust = DP_TRUST_MEMBERS;
-        m->codec = DP_CODEC_INT8; /* The toy's own; parts are not added up in what thins. */
+        m->codec = DP_CODEC_INT8; /* The toy's own codec; sums of parts are not encoded sparsely. */
     }
     DP_TRY(dp_manifest_encode(m, canonical, &size));
     sim->run = dp_manifest_run_id(dp_view_of(canonical, size));
-    m->context = DP_TOY_TOKENS_PER_STEP; /* More than a manifest may say: as of many sequences. */
-    m->shards[0].tokens = 1ULL << 38;    /* Passes in which leases have room: none reads these. */
+    m->context = DP_TOY_TOKENS_PER_STEP; /* More than a manifest allows, as for many sequences. */
+    /* Enough passes for the leases; nothing reads these samples. */
+    m->shards[0].tokens = 1ULL << 38;
     return DP_OK;
 }
 
-/* Half of the worlds have proposers that say anything of the lines, so that densities move where
- * nothing is slow. */
+/* In half of the worlds proposers report arbitrary statistics of the lines, so that densities
+ * change although no line is slow. */
 static void draw_span(dp_sim *sim)
 {
     dp_rng rng;
@@ -154,7 +156,7 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     sim->plan.sums = options->sums;
     sim->plan.sites = options->sites;
     if (options->sites > 0 && sim->plan.round_ms < 1000) {
-        sim->plan.round_ms = 1000; /* As with far regions. */
+        sim->plan.round_ms = 1000; /* Like with far regions. */
     }
     if ((options->span && (options->parts || sim->plan.gradients)) ||
         (options->sums && !options->parts) ||
@@ -163,7 +165,7 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
         sim->plan.nodes == 0 || sim->plan.nodes > DP_SIM_NODES_MAX) {
         return DP_BADARG;
     }
-    if (!dp_real_wanted(sim)) { /* The real store would want chunks of their real size. */
+    if (!dp_real_wanted(sim)) { /* The real store requires chunks of their real size. */
         sim->shelf.chunks_max = sim->plan.chunks_max;
     }
     dp_rng_init(&sim->crash_rng, dp_mix64(options->seed) ^ 0x63726173);
@@ -214,8 +216,8 @@ void dp_sim_close(dp_sim *sim)
     memset(sim, 0, sizeof *sim);
 }
 
-/* The process says goodbye and ends when its node says that it is free to go; the disk stays but
- * nobody starts it again. One that was killed meanwhile is told to leave again when it runs. */
+/* The process announces its end and ends when its node may; the disk remains, but the process is
+ * not started again. One that was killed meanwhile gets the command to leave again when it runs. */
 static void on_leave(dp_sim *sim, dp_host *host)
 {
     dp_node_view view = {.leaving = DP_LEAVING_NOT};
@@ -223,8 +225,8 @@ static void on_leave(dp_sim *sim, dp_host *host)
     if (dp_host_up(host)) {
         dp_node_look(host->node, &view);
     }
-    /* Two of three voters that go without being taken out are more than the protocol can lose: such
-     * a one stays until it is. */
+    /* The protocol cannot lose two of three voters that leave without having been removed: such a
+     * voter stays until it is removed. */
     const bool votes =
         view.mode != DP_MODE_LEFT && dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, host->index);
     if (view.leaving == DP_LEAVING_FREE && !votes) {
@@ -240,7 +242,7 @@ static void on_leave(dp_sim *sim, dp_host *host)
                                     .node = host->index});
 }
 
-/* The order lasts: a node that is down, or crashes, hears of it when it starts. */
+/* The command holds: a node that is down, or crashes, gets it when it starts. */
 static void on_order(dp_host *host, bool pause)
 {
     if (host->owner_pauses != pause && dp_host_up(host)) {
@@ -249,7 +251,7 @@ static void on_order(dp_host *host, bool pause)
     host->owner_pauses = pause;
 }
 
-/* True when the occasion was put off because its host stands still. */
+/* True if the occasion was postponed because its host stands still. */
 static bool put_off(dp_sim *sim, dp_occasion *occasion)
 {
     const dp_host *host = &sim->hosts[occasion->node];
@@ -295,7 +297,7 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
                 dp_host_occasion(host, occasion);
             }
         } else if (occasion->kind == DP_ON_PACKET) {
-            /* Nobody listens: the machine answers with a reset. */
+            /* No process listens: the machine answers with a reset. */
             DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index,
                                    occasion->other, occasion->value, DP_LINK_RESET));
         }
@@ -323,9 +325,9 @@ static void finish(dp_sim *sim)
     dp_measure_finish(sim);
 }
 
-/* Checks that the disk's contents follow the bounds of the node and not the length of the run: the
- * blobs of 64 slots and of the round under way, those that a row or an exchange needs, states,
- * data. */
+/* Checks that the contents of the disk stay within the bounds of the node, independent of the
+ * length of the run: the blobs of 64 slots and of the round under way, those that a row or an
+ * exchange needs, states, data. */
 static void check_disk(dp_sim *sim, const dp_host *host)
 {
     const uint32_t contributors =
@@ -344,7 +346,7 @@ static void check_disk(dp_sim *sim, const dp_host *host)
     }
 }
 
-/* Its own walk over all it holds. */
+/* The node's own check of all its structures. */
 static void check_node(dp_sim *sim, const dp_host *host)
 {
     dp_why why = {0};
@@ -361,7 +363,7 @@ static void check_leases(const dp_host *host)
     }
 }
 
-/* One host at a time; in a small world also the one that the event came to, after every event. */
+/* Checks one host at a time; in a small world also the host of each event. */
 static void check_one(dp_sim *sim)
 {
     const dp_host *host = &sim->hosts[sim->totals.occasions % sim->plan.nodes];

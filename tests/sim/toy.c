@@ -102,7 +102,7 @@ void dp_toy_state(uint64_t round, const dp_toy_model *model, uint8_t state[DP_TO
         dp_write_u64(&w, (uint64_t)model->theta[i]);
     }
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        /* M29: the momentum is not part of the state. */
+        /* M29: the state does not contain the momentum. */
         dp_write_u64(&w, dp_broken(29) ? 0 : (uint64_t)model->m[i]);
     }
     dp_assert(!w.full && w.size == DP_TOY_STATE_BYTES);
@@ -258,7 +258,7 @@ static void settle_pending(dp_toy *toy, const dp_toy_outcome *outcome)
         int64_t rest = toy->a[i];
         if (is_taken(outcome, i)) {
             const int64_t took = taken(toy->sent[i], clip_q16);
-            /* M23: what was clipped away goes too. */
+            /* M23: also drops the clipped part. */
             const int64_t gone = dp_broken(23) ? toy->sent[i] : took;
             const int64_t left = toy->a[i] - gone;
             toy->discarded[i] += gone - took;
@@ -266,7 +266,8 @@ static void settle_pending(dp_toy *toy, const dp_toy_outcome *outcome)
             toy->applied[i] += took;
             toy->discarded[i] += left - rest;
         } else if (dp_broken(22)) {
-            rest = rest * toy->beta_milli / 1000; /* Forgetting goes for what was never sent. */
+            /* beta applies to the part that was never sent. */
+            rest = rest * toy->beta_milli / 1000;
             toy->discarded[i] += toy->a[i] - rest;
         }
         if (dp_broken(20)) {
@@ -302,7 +303,7 @@ static void fade(dp_toy *toy, uint32_t lambda_q16)
         shrink(toy, toy->frozen, lambda_q16);
         shrink(toy, toy->open, lambda_q16);
     }
-    if (lambda_q16 == 0) { /* Work of no worth claims no tokens. */
+    if (lambda_q16 == 0) { /* Work without weight claims no tokens. */
         toy->open_work = (dp_toy_work){0};
         toy->frozen_work = (dp_toy_work){0};
         toy->n_ranges = 0;
@@ -386,7 +387,7 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         toy->frozen[i] += toy->open[i];
         if (dp_broken(30)) {
-            toy->frozen[i] += toy->a[i]; /* Published work is exchanged in a pair as well. */
+            toy->frozen[i] += toy->a[i]; /* Published work is also exchanged in a pair. */
         }
         toy->open[i] = 0;
     }
@@ -420,7 +421,7 @@ dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         change[i] = (int64_t)((__int128)(theirs[i] - mine[i]) * weights[1] / all);
         const int64_t added = (int64_t)((__int128)change[i] * lambda_q16 / 65536);
-        /* M32: the mean of what was sent, not the difference it makes. */
+        /* M32: adds the mean of the sent vectors, not the difference. */
         toy->frozen[i] = (dp_broken(32) ? mine[i] : toy->frozen[i]) + added;
         toy->made[i] += added;
     }

@@ -1,6 +1,6 @@
-/* The trainer of the simulator: a model of a few integers that does what base/trainer/trainer_msg.h
- * asks, exactly, so that every aggregate can be computed again and every unit of displacement has
- * one place. Has no clock; the host feeds it steps.
+/* The trainer of the simulator: a model of a few integers that executes the commands of
+ * base/trainer/trainer_msg.h exactly, so that every aggregate can be computed again and every unit
+ * of displacement has one place. Has no clock; the host makes its steps.
  *
  * Numbers are int64 in fixed point. Displacement d means theta - x. It lies in one work buffer:
  *     open O, frozen F, pending P (the vector a of a publication without an outcome) or residual e.
@@ -33,8 +33,8 @@ enum {
 
 typedef int64_t dp_toy_vector[DP_TOY_ELEMENTS];
 
-/* The model that all replicas hold alike: theta, and the momentum m of the outer step, which the
- * root of a state covers too. */
+/* The model, equal at all replicas: theta, and the momentum m of the outer step, which the root of
+ * a state also covers. */
 typedef struct dp_toy_model {
     dp_toy_vector theta;
     dp_toy_vector m;
@@ -47,7 +47,7 @@ typedef struct dp_toy_span {
     uint64_t end;
 } dp_toy_span;
 
-/* The samples whose work lies in a drawer, in the order in which they were drawn. */
+/* The samples whose work is in a work buffer, in the order in which they were drawn. */
 typedef struct dp_toy_samples {
     uint32_t n;
     dp_toy_span spans[DP_TOY_SPANS_MAX];
@@ -59,7 +59,7 @@ typedef struct dp_toy_work {
 } dp_toy_work;
 
 typedef struct dp_toy {
-    uint32_t member; /* pulls towards a target of its own */
+    uint32_t member; /* moves towards its own target */
     uint32_t beta_milli;
     uint32_t keep;  /* of its next publication (dp_toy_kept) */
     uint64_t round; /* of the model */
@@ -82,7 +82,7 @@ typedef struct dp_toy {
     uint64_t carried; /* tokens in e of publications that were left out */
     uint64_t pending_tokens;
     uint64_t noise;
-    dp_reach reach; /* samples behind it */
+    dp_reach reach; /* samples of this work */
     uint32_t n_ranges;
     dp_sample_range ranges[DP_LEASE_RANGES_MAX]; /* of its lease that it has not drawn */
     dp_toy_samples in_open;
@@ -95,16 +95,16 @@ typedef struct dp_toy {
 typedef struct dp_toy_parcel {
     uint8_t blob[DP_TOY_BLOB_MAX];
     uint32_t blob_size;
-    /* PUBLISH in a round of parts: what travels is these, and blob is all of it */
+    /* PUBLISH in a round of parts: these objects are sent, and blob is the whole */
     dp_part_cuts cuts;
     uint8_t parts[DP_TOY_PARTS_BYTES_MAX];
-    uint32_t part_ends[DP_PARTS_MAX];    /* in parts: where each ends */
+    uint32_t part_ends[DP_PARTS_MAX];    /* in parts: the end of each */
     uint8_t vector[DP_TOY_VECTOR_BYTES]; /* a, or F */
     unsigned __int128 energy;
     dp_toy_work work;
     uint64_t carried;
     dp_reach reach;
-    dp_toy_samples samples; /* all that are in it, also of earlier ones that were left out */
+    dp_toy_samples samples; /* all samples in it, also of earlier publications that were left out */
 } dp_toy_parcel;
 
 /* One term of the outer step. */
@@ -125,18 +125,18 @@ void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noi
 /* theta from the seed of the manifest, round 0. */
 void dp_toy_first(uint64_t model_seed, dp_toy_model *model);
 void dp_toy_state(uint64_t round, const dp_toy_model *model, uint8_t state[DP_TOY_STATE_BYTES]);
-/* Starts over from this model: every drawer is emptied, and what it held is discarded. */
+/* Starts again from this model: empties every work buffer, and counts the contents as discarded. */
 void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model);
 DP_MUST dp_status dp_toy_load(dp_toy *toy, dp_view state);
-/* TRAIN: on from where it stands, or from reach, where ranges begin. */
+/* TRAIN: continues from the present position, or from reach, where ranges begin. */
 void dp_toy_lease(dp_toy *toy, const dp_reach *reach, const dp_sample_range *ranges, uint32_t n);
 void dp_toy_train(dp_toy *toy, uint32_t steps);
 /* P := e + F + O. There must be no publication under way. */
 void dp_toy_publish(dp_toy *toy, bool dense, const dp_part_cuts *cuts, uint64_t nonce,
                     dp_toy_parcel *parcel);
 dp_view dp_toy_part(const dp_toy_parcel *parcel, uint32_t part);
-/* Bring back a publication (DP_SETTLE_NONE: still pending; else e is what the outcome leaves of it,
- * whatever e was) or what was frozen; lambda is for what is brought back alone. DP_BADMSG. */
+/* Brings back a publication (DP_SETTLE_NONE: still pending; else the outcome replaces e) or a
+ * frozen displacement; lambda applies only to the vector that is brought back. DP_BADMSG. */
 DP_MUST dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
                                  const dp_toy_outcome *outcome, uint32_t lambda_q16);
 void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model,
@@ -147,26 +147,25 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel);
  * zero. blobs and weights: own, other. */
 DP_MUST dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights[2],
                              uint32_t lambda_q16, dp_toy_vector change);
-/* True while the identity above holds, and x shows what is not yet applied: theta - O - F - the
- * part of P made since. */
+/* True if the identity above holds, and x shows the work that is not yet applied: theta - O - F -
+ * the part of P made since. */
 bool dp_toy_balanced(const dp_toy *toy);
 
-/* Elements of so many that a sparse blob of this density holds; keep 0: of a run without a span,
- * the half. */
+/* Number of elements, of length, in a sparse blob of this density; keep 0: no span, one half. */
 uint32_t dp_toy_kept(uint32_t length, uint32_t keep);
-/* How many this blob holds, which decodes. */
+/* Number of elements in this blob, which must decode. */
 uint32_t dp_toy_holds(dp_view blob);
 /* Elements of these shares of a vector, first .. end - 1. */
 uint32_t dp_toy_element(uint32_t share);
-/* The part that this element is in. */
+/* The part that contains this element. */
 uint32_t dp_toy_part_of(const dp_part_cuts *cuts, uint32_t element);
-/* The owner's sum of these parts, each times q, as a blob: lossy, as every code here. blob:
+/* The owner's sum of these parts, each times q, as a blob: lossy, like every encoding here. blob:
  * DP_TOY_BLOB_MAX. DP_BADMSG. */
 DP_MUST dp_status dp_toy_reduce(const dp_toy_term *terms, uint32_t count, uint32_t first_share,
                                 uint32_t end_share, uint64_t nonce, uint8_t *blob, uint32_t *size);
 /* Total decoder: any bytes give a vector and its energy or DP_BADMSG. */
 DP_MUST dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *energy);
-/* The same of a part: nothing lies outside of it. */
+/* The same for a part: the blob has no element outside of it. */
 DP_MUST dp_status dp_toy_decode_part(dp_view blob, uint32_t first_share, uint32_t end_share,
                                      dp_toy_vector out, unsigned __int128 *energy);
 /* g = sum q * blob, m = g + m / 4, theta -= alpha (g + m / 4) (Sutskever et al. 2013, equation 4,

@@ -33,8 +33,8 @@ uint32_t dp_toy_holds(dp_view blob)
 
 static const range all_elements = {.end = DP_TOY_ELEMENTS};
 
-/* The code has no larger value: what is over it stays behind, as low bits do. A round of liars
- * alone may move a model so far. */
+/* The largest value of the encoding: the rest of a larger value is kept back, like low bits. A
+ * round of only liars may move a model so far. */
 static int64_t coded(int64_t value)
 {
     const int64_t cut = value > value_max ? value_max : value < -value_max ? -value_max : value;
@@ -42,8 +42,8 @@ static int64_t coded(int64_t value)
     return cut / 4 * 4;
 }
 
-/* The largest by magnitude, dense or as many as a density keeps, ties to the lower index; low bits
- * are dropped, so the code is lossy twice. Returns the size. */
+/* Writes the largest elements by magnitude, dense or as many as a density keeps, ties to the lower
+ * index; drops low bits, so the encoding is lossy in two ways. Returns the size. */
 static uint32_t encode_range(const dp_toy_vector vector, range of, uint32_t count, uint64_t nonce,
                              uint8_t *out, size_t capacity)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where peers are is on disk a moment after they were linked: a node that dies soon after it joined finds its run again."""
+"""The addresses of peers are on disk a moment after a link to them is up: a node that dies soon after its join finds its run again."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from daemons import Folder, place_for_tests, stored_addresses, wait_for  # noqa: E402 (the path comes first)
 from small_run import create_and_join  # noqa: E402
 
-SOON_S = 10  # the regular saving comes only every 30 s
+SOON_S = 10  # addresses are regularly saved only every 30 s
 
 
 def dialled_by_name(folder, founder):
-    """A member whose only address is a name is found by one that nobody can dial: it has to look the name up."""
+    """A node that no other can dial finds a member whose only address is a name: it has to resolve the name."""
     token = founder.ask("invite", "--uses", "2")["token"]
     named = folder.node("named", "--advertise", "gone.invalid:1,localhost:0")
     named.arguments[-1] = f"gone.invalid:1,localhost:{named.port}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All three nodes are killed at once and started again: no committed round is lost, and the run goes on."""
+"""All three nodes are killed at once and started again: no committed round is lost, and the run continues."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mistakes of people and strangers: each gets a clear error or a closed link, and the daemon goes on."""
+"""Mistakes of users and strangers: each gets a clear error or a closed link, and the daemon continues."""
 
 import os
 import random
@@ -58,7 +58,7 @@ class BadToken(SystemTest):
         wait_for(expired, 10, "the token expires")
         self.fails("E0201", 65, other.ask, "join", token)
 
-    def test_a_token_for_one_lets_no_second_in(self):
+    def test_a_token_for_one_node_admits_no_second(self):
         node, _ = self.found()
         token = node.ask("invite", "--uses", "1")["token"]
         second = self.joined("node2", token)
@@ -70,8 +70,8 @@ class BadToken(SystemTest):
         names = [p["name"] for r in node.lines("rounds", "-n", "100") for p in r["peers"]]
         self.assertNotIn("node3", names)
 
-    def test_of_two_that_use_a_token_for_one_at_once_one_is_told_that_it_came_too_late(self):
-        """Both were let in by whom they met; the chain admits one. The other must not train for nothing."""
+    def test_of_two_nodes_that_use_a_single_use_token_at_once_one_is_refused(self):
+        """The nodes that they met accepted both; the chain admits one. The other must not train in vain."""
         node, _ = self.found()
         wait_for(lambda: node.run().get("counted", 0) > 1, 30, "the founder is counted")
         token = node.ask("invite")["token"]
@@ -121,7 +121,7 @@ class BadToken(SystemTest):
         wait_for(taken, 60, "node2 is away for long")
         wait_for(lambda: third.run().get("counted", 0) > 0, 30, "node3 is counted")
 
-    def test_a_token_of_another_run_opens_nothing(self):
+    def test_a_token_of_another_run_is_refused(self):
         stranger, token = self.found("stranger")
         port = stranger.port
         stranger.end()
@@ -193,7 +193,7 @@ class BadFiles(SystemTest):
         self.fails("E0101", 69, node.ask, "status")
         self.assertTrue(os.path.exists(os.path.join(node.dir, "dpnoded.log")))
 
-    def test_a_daemon_that_was_started_for_a_join_ends_when_nothing_comes_of_it(self):
+    def test_a_daemon_that_was_started_for_a_join_ends_when_the_join_fails(self):
         _, token = self.found()
         node = self.folder.node("node2")
         self.fails("E0203", 65, node.ask, "join", token[:-9], "--dir", node.dir, "--listen", f"127.0.0.1:{node.port}")
@@ -262,7 +262,7 @@ class FullDisk(SystemTest):
             except OSError:
                 pass
 
-    def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(self):
+    def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_space(self):
         node = self.folder.node("node1")
         node.dir = os.path.join(self.disk, "node1")
         node.start()

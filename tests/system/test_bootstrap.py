@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""script/bootstrap on machines that lack something, acted by tools in a folder: what all tests need must be there, what one test needs
-may be missing."""
+"""script/bootstrap on machines with missing packages, simulated by tools in a folder: packages that all tests need are required, those that a
+single test needs may be missing."""
 
 import os
 import shutil
@@ -48,7 +48,7 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("without spin, the tests that need it are skipped", done.stdout)
         self.assertEqual(self.run_script("nice", "-n", "10", "tests/model/run.sh").returncode, 77)
 
-    def test_who_may_not_install_is_not_asked_for_a_password_for_spin(self):
+    def test_a_user_that_may_not_install_is_not_asked_for_a_password_for_spin(self):
         self.machine(root=False)
         done = self.run_script("script/bootstrap")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -60,7 +60,7 @@ class Bootstrap(unittest.TestCase):
         done = self.run_script("script/bootstrap")
         self.assertEqual((done.returncode, done.stdout, self.asked()), (0, "", ""))
 
-    def test_without_what_the_build_needs_it_fails(self):
+    def test_without_a_package_that_the_build_needs_it_fails(self):
         self.machine(lacks="cmake")
         done = self.run_script("script/bootstrap")
         self.assertNotEqual(done.returncode, 0)

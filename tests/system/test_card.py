@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The messages for a user with a bad card or a bad driver: the CUDA backend on the emulator, whose card fails on demand.
-Skipped where the plugins of the tests are not built."""
+"""The messages for a user with a bad card or a bad driver: the CUDA backend on the emulator, whose card fails on demand. Skipped if the plugins of
+the tests are not built."""
 
 import json
 import os
@@ -17,7 +17,7 @@ MANIFEST = """name: card
 model: {layers: 2, width: 64, heads: 2, context: 128, vocab: 400}
 train: {batch: 4, lr: 3e-3, warmup_tokens: 1920, total_tokens: 15360}
 """
-ARMED = "armed_by_kib=6000"  # by this model's memory, not by the self-test's
+ARMED = "armed_by_kib=6000"  # a limit that this model exceeds, but not the self-test
 PATIENCE_S = 250
 
 
@@ -39,14 +39,14 @@ class Card(SystemTest):
         return process
 
     def error(self, process, status=78, code="E0514"):
-        """The sentence of a run that cannot go on."""
+        """The error message of a run that cannot continue."""
         out, _ = process.communicate(timeout=PATIENCE_S)
         told = json.loads(out.splitlines()[-1])
         self.assertEqual((process.returncode, told["error"]["code"]), (status, code), out)
         self.assertTrue(told["error"]["fix"])
         return told["error"]["why"]
 
-    def test_a_card_or_driver_that_cannot_is_named_with_what_to_do(self):
+    def test_an_unusable_card_or_driver_is_named_with_the_fix(self):
         for card, words in (("no_driver=1", "no driver: libcuda.so.1 of NVIDIA is not installed or not loaded"),
                             ("driver=11040,count_error=35", "the driver is too old: it offers CUDA 11.4 and this dpnode needs 13.0; update NVIDIA's driver"),
                             ("no_card=1", "no card: the driver is there and sees none"),
@@ -64,7 +64,7 @@ class Card(SystemTest):
         self.assertIn("the device failed: Emulated Card: the card has failed or is gone", why)
         self.assertIn("--resume goes on from the newest checkpoint", why)
 
-    def test_a_second_worker_for_one_card_is_told_who_has_it(self):
+    def test_a_second_worker_for_one_card_names_the_first(self):
         card = f"{SMALL},card={os.getpid()}"
         first = self.start(card, "first", 1000)
         for line in first.stdout:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A short chaos run: nodes are killed and come back, nothing is lost, and nothing of it is left behind."""
+"""A short chaos run: nodes are killed and restarted, no round is lost, and no process or file remains."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def processes_with(text):
 
 class Chaos(unittest.TestCase):
     def setUp(self):
-        # Memory, where there is some: this is about processes, and a busy disk would decide how long it takes.
+        # In memory if possible: this tests processes, and a busy disk would dominate its time.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         place = tempfile.TemporaryDirectory(prefix="dpc", dir=memory)
         self.addCleanup(place.cleanup)
@@ -48,7 +48,7 @@ class Chaos(unittest.TestCase):
                               text=True, timeout=200, check=False)
 
     def holds(self, done):
-        """Nothing was lost and nothing is wrong; goals of time are for benches on a quiet machine. Returns the report."""
+        """Checks that no rule is broken; time goals are for benches on a quiet machine. Returns the report."""
         told = json.loads(done.stdout.splitlines()[-1])
         if "mounted" in told.get("error", {}).get("what", ""):
             self.skipTest("no disk can be mounted here")
@@ -75,7 +75,7 @@ class Chaos(unittest.TestCase):
         self.nothing_is_left()
 
     def passes(self, *words):
-        """A bench without a control; what it told."""
+        """Runs a bench without a control; returns its output."""
         done = self.bench("--nodes", "4", "--kill-every", "2s", "--control-share", "0", "--json", *words)
         told = self.holds(done)
         self.assertIsNone(told["rss_slope_mib_h"]) # so short a run says nothing of it

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dpnode without a daemon: words that it does not know, files that it checks, tokens that it decodes."""
+"""dpnode without a daemon: unknown words, checked files, decoded tokens."""
 
 import json
 import os
@@ -227,7 +227,7 @@ class WithoutDaemon(SystemTest):
         self.assertEqual(sorted(told), sorted(used))
 
     def test_no_fix_destroys_anything(self):
-        """Every literal that is printed behind fix:, wherever it is written."""
+        """Every string literal in the tree that is printed after "fix:"."""
         text = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
         places = [r'"E\d{4}",\s*' + text, r"snprintf\(\s*[\w.>-]*fix[\w.>-]*,[^,]*,\s*" + text,
                   r"#define \w*FIX\w*\s+" + text, r"dp_finding_fix\(\w+,\s*" + text, r'"fix",\s*' + text]
@@ -259,7 +259,7 @@ class WithoutDaemon(SystemTest):
         self.assertEqual(dpnode("run", "validate", "/nonexistent").returncode, 66)
         self.assertEqual(dpnode("run", "validate", self.folder.path).returncode, 66)
 
-    def test_what_is_no_token_is_refused_offline(self):
+    def test_a_text_that_is_no_token_is_refused_offline(self):
         for text in (b"", b"DPN1-AAAA", b"\0\xff" * 40, b"DPN1-" + b"A" * 9000, b"hello"):
             done = dpnode("token", "inspect", "-", "--json", stdin=text)
             self.assertEqual(done.returncode, 65, text[:20])
@@ -279,7 +279,7 @@ class WithoutDaemon(SystemTest):
         self.assertIn(path + "/below: ", json.loads(done.stdout)["error"]["why"])
 
     def test_a_directory_that_cannot_be_written_is_told_with_the_reason_and_no_line_of_an_older_log(self):
-        os.makedirs(os.path.join(self.folder.path, "node", "dpnoded.log"))  # As root writes everywhere else.
+        os.makedirs(os.path.join(self.folder.path, "node", "dpnoded.log"))  # Root may write everywhere else.
         done = dpnode("up", "--dir", self.folder.path + "/node", "--socket", self.folder.path + "/s", "--json")
         error = json.loads(done.stdout)["error"]
         self.assertEqual((done.returncode, error["code"]), (73, "E0108"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A machine's clock that is wrong is named, on both sides and by how much, and corrected for where most members agree that it is.
-Skipped where libdpclock.so (tests/fault/clock_shim.c), which makes it wrong, is not built."""
+"""Both sides report a wrong clock of a machine with its difference, and the node corrects for it if most members agree. Skipped if libdpclock.so
+(tests/fault/clock_shim.c), which sets the wrong clock, is not built."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Clock(SystemTest):
             self.skipTest("no libdpclock.so here")
 
     def wrong(self, node, seconds):
-        """From now on, and after each start, this node's clock is so far ahead. A node wears it from its start."""
+        """Sets this node's clock ahead, from its next start on."""
         path = os.path.join(self.folder.path, node.name + ".clock")
         with open(path, "r+b" if os.path.exists(path) else "wb") as file: # in place: it is mapped
             file.write(struct.pack("q", seconds))
@@ -54,12 +54,12 @@ class Clock(SystemTest):
             node.ask("join", "-", "--name", name, stdin=token)
         for node in nodes:
             self.counted(node)
-        # A node that is refused for its clock learns of nobody: it has to know from before where both are.
+        # A node that is refused because of its clock learns no addresses: it must know both from before.
         wait_for(lambda: all(f":{other.port}" in (stored_addresses(nodes[2]) or "") for other in nodes[:2]), PATIENCE_S, "third knows both")
         return nodes
 
     def doctor(self, node):
-        """The finding of doctor about the clock. The node's settings are of no interest."""
+        """The finding of doctor about the clock. The node's settings do not matter here."""
         done = subprocess.run([os.path.join(BINARIES, "dpnode"), "doctor", "--json", "--socket", node.socket,
                                "--dir", node.dir], capture_output=True, timeout=60, check=False)
         return {finding["name"]: finding for finding in json.loads(done.stdout)["checks"]}["clock"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Five nodes, each in a network namespace of its own; one is cut off for a while, without a word to TCP. In how many rounds is it
-counted again? Needs root, /dev/net/tun and a compiler; else skipped."""
+"""Five nodes, each in a network namespace of its own; one is cut off for a while, without a reset for TCP, and must be counted again within a few
+rounds. Needs root, /dev/net/tun and a compiler; otherwise skipped."""
 
 import os
 import subprocess

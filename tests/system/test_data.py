@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""dpnode data tokenize, info and verify on real files; and, where Hugging Face's `tokenizers` is installed, its tokens
-against ours on texts drawn at random."""
+"""dpnode data tokenize, info and verify on real files; and, if Hugging Face's `tokenizers` is installed, its tokens against ours on random texts."""
 
 import json
 import os
@@ -75,7 +74,7 @@ class Data(SystemTest):
         self.check_error(dpnode("data", "tokenize", wide, "--tokenizer", os.path.join(GOLDEN, "tokenizer_gpt2.json"),
                                 "--out", self.out, "--json"), "E0501", 65, "is 70000")
 
-    def test_what_cannot_be_used_is_an_error_with_a_reason(self):
+    def test_unusable_input_is_an_error_with_a_reason(self):
         bad = self.file("bad.jsonl", b'{"text": "fine"}\n{"text": 7}\n')
         out = ("--out", self.out, "--json")
         self.check_error(dpnode("data", "tokenize", bad, *out), "E0501", 65, "bad.jsonl, line 2")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run of mode ddp: a round is a step with the mean gradient, and its moments are part of the state: who joins and who is killed
-takes them over, for otherwise the next state would have another root than everybody's."""
+"""A run of mode ddp: a round is a step with the mean gradient, and its moments are part of the state: a node that joins or restarts must take them
+over, or its next state would have another root than that of the others."""
 
 import os
 import sys
@@ -9,9 +9,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import systemtest  # noqa: E402
 from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
 
-ROWS = 512  # a step that takes longer than what a round costs besides: who joins replays rounds faster than they are made
+ROWS = 512  # a step takes longer than the rest of a round, so a joiner replays rounds faster than the others make them
 MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}").replace("batch: 2,", f"batch: {ROWS},") + "members: {trust: members}\n"
-WHOLE = MANIFEST.replace("mode: ddp", "mode: ddp, contributors_max: 33")  # More than a sum of a part can name.
+WHOLE = MANIFEST.replace("mode: ddp", "mode: ddp, contributors_max: 33")  # More contributors than a sum of a part can name.
 BATCH = ROWS * 32  # tokens of one node's step
 DEEP = (MANIFEST.replace("layers: 1, width: 32", "layers: 6, width: 128")
         .replace(f"batch: {ROWS},", "batch: 64,"))  # of several runs of the codec

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""script/demo before it runs: wrong options are told at once, before anything is installed or built. The run itself takes minutes and
-is judged by script/demo.py."""
+"""script/demo before it runs: wrong options are reported before it installs or builds anything. The run itself takes minutes; script/demo.py checks
+it."""
 
 import os
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Updates that become thinner where lines are slow: two nodes whose link carries less than their updates need. Both want the same
-from the chain, also after a kill, and both show it."""
+"""Updates have fewer elements while lines are slow: two nodes whose link is too slow for their updates. Both take the same density from the chain,
+also after a kill, and both show it."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ class Density(SystemTest):
         self.assertEqual(before, ["slow"] * 3)
         told = [e["text"] for e in first.lines("logs", "--last", "200") if e["name"] == "round.density"]
         self.assertTrue(told and "lines were slow" in told[0], told)
-        for r in of_both(32):  # Told for each round: what the codec of this node's update left over.
+        for r in of_both(32):  # Reported for each round: the part of this node's update that the codec dropped.
             if "update_error" in r:
                 self.assertTrue(0 < r["update_error"] < 1, r)
         self.assertTrue([r for r in of_both(32) if "update_error" in r])

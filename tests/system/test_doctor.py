@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dpnode doctor: with nothing around it, with a daemon, in the way of another program, and for a run that does not fit."""
+"""dpnode doctor: without a daemon, with one, with a port in use, and for a run that does not fit."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Doctor(SystemTest):
     def test_a_machine_is_looked_at_without_a_daemon(self):
         status, found = self.doctor()
         self.assertEqual(status, 0, found)
-        # Checks that a kernel does not support are left out.
+        # doctor leaves out checks that the kernel does not support.
         self.assertLessEqual(set(found), set(CHECKS))
         for name in ("worker", "daemon", "cpu", "device", "directory", "disk", "port", "run"):
             self.assertIn(name, found)
@@ -81,7 +81,7 @@ class Doctor(SystemTest):
         self.assertEqual((status, found["device"]["level"]), (0, "ok"), found["device"])
         self.assertIn("plain: ", found["device"]["what"])
 
-    def test_a_setting_that_is_none_is_told_in_the_daemons_words(self):
+    def test_an_unknown_setting_is_reported_in_the_daemons_words(self):
         status, found = self.doctor(DPNODE_THREADS="many")
         self.assertEqual((status, found["daemon"]["level"]), (1, "fail"))
         self.assertIn("not a number", found["daemon"]["why"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dpfault between a client and an echo server: each fault does what it says, and mistakes are told."""
+"""dpfault between a client and an echo server: each fault has its described effect, and mistakes are reported."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ DPFAULT = os.path.join(os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "b
 
 
 class Echo:
-    """Sends back what it gets, and counts it."""
+    """Sends back all bytes that it gets, and counts them."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Faults of a whole node between others that go on: trainers that vanish, hang and err, notices of machines that go away,
-a new address, a watchdog that barks."""
+"""Faults of one node while others continue: trainers that exit, hang or give wrong states, notices that a machine will end, a new address, a
+watchdog that fires."""
 
 import os
 import resource
@@ -45,7 +45,7 @@ class Faults(SystemTest):
         return {p["id"]: p["state"] for p in self.first.ask("peers")["peers"]}.get(self.id)
 
     def bad_worker(self):
-        """Path of a trainer that goes bad, and of the file that says so."""
+        """Path of a trainer that fails on command, and of the file with the command."""
         order = self.file("order", "")
         script = self.file("worker", f"#!/bin/sh\nexec {sys.executable} {LIB}/bad_worker.py {BINARIES}/dpnode-worker {order} \"$@\"\n")
         os.chmod(script, 0o755)
@@ -82,7 +82,7 @@ class Faults(SystemTest):
     def test_36_a_trainer_without_memory_says_so_and_is_replaced(self):
         node = self.pair()
         pid = node.run()["trainer_pid"]
-        # Less than it has: no update can be mapped any more, whatever it happened to have mapped at this moment.
+        # Less than its present memory: it can map no update any more, independent of its present mappings.
         resource.prlimit(pid, resource.RLIMIT_AS, (resource.getpagesize(), resource.RLIM_INFINITY))
         wait_for(lambda: node.run()["trainer_restarts"] >= 1, PATIENCE_S, "it is replaced")
         self.assertTrue([t for t in texts(node) if "there is no memory left" in t])
@@ -135,7 +135,7 @@ class Faults(SystemTest):
         self.assertFalse(os.path.exists(f"/proc/{pid}"))
 
     def errs(self, node, order, noticed, what):
-        """Wrong states are told one by one until that was noticed: a certificate may come too late to be compared."""
+        """Makes the trainer report wrong states one by one until the node notices: a certificate may arrive too late for the comparison."""
         def done():
             if noticed():
                 return True
@@ -159,7 +159,7 @@ class Faults(SystemTest):
         self.rounds_go_on(self.first)
         self.assertEqual(self.state_of_second(), "alive")
 
-    def test_43_who_is_asked_to_end_in_mid_round_says_goodbye_and_comes_back(self):
+    def test_43_a_node_told_to_end_in_mid_round_says_goodbye_and_returns(self):
         node = self.pair()
         wait_for(lambda: any("published an update" in t for t in texts(node, 3)), PATIENCE_S, "an update is out")
         node.process.send_signal(signal.SIGINT)
@@ -205,7 +205,7 @@ class Faults(SystemTest):
         self.assertIn("SIGTERM received twice", node.tail(5))
         self.first.process.send_signal(signal.SIGCONT)
 
-    def test_43_sigterm_ends_a_node_at_once_that_has_nothing_to_drain(self):
+    def test_43_sigterm_ends_a_node_without_uncounted_work_at_once(self):
         idle = self.folder.node("idle").start()
         paused = self.pair()
         paused.ask("pause")
@@ -238,7 +238,7 @@ class Faults(SystemTest):
         self.assertTrue([r for r in counted.all() if any(p["id"] == self.id for p in r["peers"])])
         self.rounds_go_on(self.first)
 
-    def test_44_who_is_asked_to_drain_ends_when_its_work_is_counted(self):
+    def test_44_a_node_told_to_drain_ends_when_its_work_is_counted(self):
         node = self.pair()
         counted = self.folder.follow(self.first)
         told = node.ask("drain", "--time", "30s")
@@ -254,7 +254,7 @@ class Faults(SystemTest):
         self.assertEqual(left["run"], "tiny")
         self.assertNotIn("run", node.ask("status")) # the daemon stays, idle
 
-    def test_45_a_loop_that_is_stuck_shows_no_sign_of_life(self):
+    def test_45_a_stuck_loop_sends_no_sign_of_life(self):
         path = os.path.join(self.folder.path, "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
             supervisor.bind(path)
@@ -295,7 +295,7 @@ class Faults(SystemTest):
         self.first.start()
         self.counted(node)
 
-    def test_55_who_speaks_another_version_of_the_wire_is_cut_and_counted(self):
+    def test_55_a_peer_with_another_version_of_the_wire_is_cut_and_counted(self):
         first, _ = self.found()
         before = first.run()["handshakes_failed"]
         with socket.create_connection(("127.0.0.1", first.port)) as other:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Five nodes, three voters, two of which are frozen: the others go on by pair exchange, and nothing of it is lost."""
+"""Five nodes, three voters, two of which are frozen: the others continue by pair exchange, and no work is lost."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ class Gossip(SystemTest):
         before = max(n.run()["round"] for n in free)
         wait_for(lambda: sum(len(follows[n.name].exchanges) for n in free) >= 8, 30, "more exchanges")
 
-        # Both sides of an exchange tell the same weights, each from its own side: none was made or lost.
+        # Both sides of an exchange report the same weights, each from its own side: none was created or lost.
         told = {(n.ask("status")["id"], e["exchange"]["peer"]["id"], e["exchange"]["weight_own"],
                  e["exchange"]["weight_other"]) for n in free for e in list(follows[n.name].exchanges)}
         mirrored = [t for t in told if (t[1], t[0], t[3], t[2]) in told]

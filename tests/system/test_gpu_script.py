@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""script/gpu where there is no card: with tools that act a machine of a rented card, so that its steps, budgets, files and figures are
-tried before anybody pays for one. The tools print the same as the real ones."""
+"""script/gpu without a card: tools simulate a machine with a rented card, so that its steps, budgets, files and figures are tested before a user
+pays for one. The tools print the same as the real ones."""
 
 import importlib.machinery
 import importlib.util
@@ -75,7 +75,7 @@ class GpuScript(unittest.TestCase):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
 
     def kernels(self):
-        """The output of bench_kernels for kernels as fast as they must be."""
+        """The output of bench_kernels for kernels that reach the goals."""
         path = os.path.join(self.folder, "kernels")
         listed = ["layer norm", "layer norm back", "gelu", "swiglu back", "rope", "q k norm, rope", "adamw", "encode sparse", "encode int8"]
         with open(path, "w", encoding="utf-8") as file:
@@ -156,14 +156,14 @@ class GpuScript(unittest.TestCase):
         self.gpu("--only", "memcheck", status=1)
         self.assertIn("the CPU computes instead", self.steps()["memcheck"]["what"])
 
-    def test_what_runs_past_the_deadline_is_cut_and_its_figures_stay(self):
+    def test_a_step_past_the_deadline_is_cut_and_its_figures_stay(self):
         self.gpu("--only", "124M,three runs", "--minutes", "0.2", status=1, HANG="sleep 100")
         steps = self.steps()
         self.assertEqual(steps["124M"]["what"], "its time is over")
         self.assertEqual(self.told()["facts"]["bench"][0]["tokens_per_s"], 650000)
         self.assertEqual((steps["three runs"]["state"], steps["three runs"]["what"]), ("skipped", "no time left"))
 
-    def test_what_is_missing_is_named_before_anything_is_built(self):
+    def test_missing_tools_are_named_before_anything_is_built(self):
         self.tool("bin/pkg-config", """case "$*" in *libqrencode*) exit 1 ;; esac""")
         said = self.gpu(status=69).stderr
         self.assertIn("libqrencode missing; script/bootstrap", said)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One of four trainers sends its updates reversed, ten times as long: the model learns on, and the run puts it out."""
+"""One of four trainers sends its updates reversed, ten times as long: the model continues to learn, and the run removes this member."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ class Harm(unittest.TestCase):
     def loss(self, node):
         return node.ask("eval", "-n", "4000")["loss"]
 
-    def test_who_harms_is_not_counted_and_put_out_and_the_others_learn_on(self):
+    def test_a_harmful_member_is_not_counted_and_is_removed_and_the_others_learn(self):
         nodes = trainers.start(self.folder, Attack, "flip10")
         evil = nodes[-1]
         wait_for(lambda: nodes[0].run()["members"] == 4, 60, "all four are members")
@@ -43,13 +43,13 @@ class Harm(unittest.TestCase):
         state_roots_agree(nodes[:-1])
         wait_for(lambda: evil.ask("status")["state"] == "left", 60, "it knows")
         self.assertIn("make the model worse", evil.ask("why")["answer"])
-        # Its token is used up, and its identity does not come back.
+        # Its token has no uses left, and its identity is not admitted again.
         token = nodes[0].ask("invite")["token"]
         evil.ask("leave", "--delete-run", "small")
         with self.assertRaises(systemtest.CliError):
             evil.ask("join", "-", "--timeout", "8", stdin=token)
 
-    def test_nobody_honest_is_put_out(self):
+    def test_no_honest_member_is_removed(self):
         nodes = trainers.start(self.folder, Attack, "honest")
         wait_for(lambda: nodes[0].run()["members"] == 4, 60, "all four are members")
         wait_for(lambda: nodes[0].run()["round"] >= 25, 180, "twenty rounds and more")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs that start from existing weights: what one run exports another one begins with, on every node."""
+"""Runs that start from existing weights: another run begins with the weights that one has exported, on every node."""
 
 import json
 import os
@@ -33,12 +33,12 @@ class Import(SystemTest):
         text = os.path.join(self.folder.path, "text.txt")
         return node.create(self.file("from.yaml", manifest), "--text", text, "--from", folder)
 
-    def test_a_run_goes_on_from_what_another_exported(self):
+    def test_a_run_continues_from_the_export_of_another(self):
         first, _ = self.found()
         wait_for(lambda: first.run().get("round", 0) >= 3, 30, "three rounds")
         before = self.exported(first, "before")
         first.ask("down")
-        # At a rate that moves nothing the weights are those that came in; drawn ones would be far away.
+        # At a learning rate of almost zero the weights are the imported ones; random ones would be far away.
         still = systemtest.TINY.replace("lr: 1e-2", "lr: 1e-9")
         self.assertNotEqual(still, systemtest.TINY)
         founder = self.folder.node("founder").start()

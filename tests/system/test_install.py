@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Installed, dpnode is whole: cmake --install, with a prefix and with DESTDIR, gives programs that find each other and their plugin, and
-the documents and the unit that belong to them; where it cannot write it says so. A plugin is found in the tree of the build too."""
+"""The installed dpnode is complete: cmake --install, with a prefix and with DESTDIR, installs programs that find each other and their plugin, with
+documents and unit; it reports a folder that it cannot write. A plugin is also found in the build folder."""
 
 import json
 import os
@@ -14,8 +14,9 @@ from systemtest import BINARIES, TINY, SystemTest, tiny_text  # noqa: E402
 
 BESIDE = ("share/man/man1/dpnode.1", "share/man/man8/dpnoded.8", "share/bash-completion/completions/dpnode",
           "share/doc/dpnode/README.md", "share/doc/dpnode/docs/PROTOCOL.md", "share/doc/dpnode/docs/examples/kjv.yaml",
-          "share/doc/dpnode/LICENSE")
-PROGRAMS = ["dpnode", "dpnode-worker", "dpnoded"]
+          "share/doc/dpnode/LICENSE", "share/doc/dpnode/docs/web.png", "share/doc/dpnode/contrib/prometheus/alerts.yml")
+# dpnode-web is built where libmicrohttpd is.
+PROGRAMS = ["dpnode"] + ["dpnode-web"] * os.path.exists(os.path.join(BINARIES, "dpnode-web")) + ["dpnode-worker", "dpnoded"]
 
 
 class Install(SystemTest):
@@ -35,7 +36,7 @@ class Install(SystemTest):
                               env={**os.environ, **environment}, check=False)
 
     def run_installed(self, *words, status=0, **environment):
-        """The last line of JSON of the installed dpnode, which must find everything by where it lies."""
+        """The last line of JSON of the installed dpnode, which must find everything relative to its own path."""
         done = subprocess.run([os.path.join(self.prefix, "bin", "dpnode"), *words, "--json"], capture_output=True, text=True,
                               timeout=120, check=False,
                               env={"PATH": "/usr/bin:/bin", "TMPDIR": self.folder.path, "HOME": self.folder.path,
@@ -85,7 +86,7 @@ class Install(SystemTest):
         with open(package + "/opt/dpnode/lib/systemd/system/dpnoded.service", encoding="utf-8") as unit:
             self.assertIn("ExecStart=/opt/dpnode/bin/dpnoded ", unit.read())
 
-    def test_what_is_not_built_is_named_with_what_to_do(self):
+    def test_missing_builds_are_named_with_the_fix(self):
         tree = os.path.join(self.folder.path, "tree")
         os.makedirs(tree)
         with open(os.path.join(tree, "cmake_install.cmake"), "w", encoding="utf-8") as script:
@@ -97,7 +98,7 @@ class Install(SystemTest):
         self.assertIn("/nowhere/dpnode-worker is not built. Fix: cmake --build", said)
         self.assertFalse(os.path.exists(self.prefix))
 
-    def test_a_prefix_that_cannot_be_written_is_named_with_what_to_do(self):
+    def test_a_prefix_that_cannot_be_written_is_named_with_the_fix(self):
         self.file("file", "")
         done = self.install("--prefix", os.path.join(self.folder.path, "file"))
         self.assertNotEqual(done.returncode, 0)

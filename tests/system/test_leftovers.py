@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Updates and states that an earlier life of the daemon fetched and no record names are let go at the next start."""
+"""The next start drops updates and states that an earlier life of the daemon fetched and no record names."""
 
 import contextlib
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An owner's limit of bandwidth: a node keeps to it by its own counters, publishes early enough to be counted all the same, and is
-suspected by nobody; the limit can be changed while it runs."""
+"""An owner's limit of bandwidth: a node keeps it by its own counters, publishes early enough to be counted, and is suspected by no other node; the
+limit can be changed while it runs."""
 
 import os
 import subprocess
@@ -14,16 +14,16 @@ from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
 
 MBIT = 2
 RATE = MBIT * 125_000  # bytes per second
-SLACK = 200_000  # a burst, a slice for each connection, and what was on its way when the counters were read
+SLACK = 200_000  # a burst, a slice for each connection, and the bytes under way when the counters were read
 ROUNDS = 4
-# An update of 174 KB takes most of a second of the limited line, twice that where both others fetch it, and so do theirs.
+# An update of 174 KB takes most of a second on the limited line, twice that if both others fetch it, and so do theirs.
 MANIFEST = TINY.replace("width: 32", "width: 48").replace("round: {time: 0.5, steps_max: 40}",
                                                           "round: {time: 5, steps_max: 1000000, codec: fp32}")
 
 
 class Limits(SystemTest):
     def bytes_over(self, node, condition):
-        """Bytes sent and bytes received while the condition is waited for, and the seconds."""
+        """Waits for the condition; returns bytes sent and received meanwhile, and the seconds."""
         before, begun = node.run(), time.monotonic()
         wait_for(condition, 120, "rounds")
         after, seconds = node.run(), time.monotonic() - begun
@@ -49,7 +49,7 @@ class Limits(SystemTest):
         with_it = [r for r in rounds if r["listed"] == 3]
         print(f"counted in {len(with_it)} of {len(rounds)} rounds; left out: {[r['left_out'] for r in rounds]}; steps "
               f"{[[p['steps'] for p in r['peers']] for r in rounds]}", file=sys.stderr)
-        self.assertGreaterEqual(2 * len(with_it), len(rounds))  # a busy machine may hold it up; it was in none when it published last
+        self.assertGreaterEqual(2 * len(with_it), len(rounds))  # a busy machine may delay it: no round had counted it when it published last
 
         run = limited.run()
         self.assertEqual((run["upload_max"], run["download_max"]), (RATE, RATE))
@@ -58,7 +58,7 @@ class Limits(SystemTest):
         shown = subprocess.run([word for word in limited.command("status") if word != "--json"], capture_output=True,
                                text=True, timeout=60, check=True).stdout
         self.assertIn(f"upload {MBIT} Mbit/s, download {MBIT} Mbit/s", shown)
-        for node in nodes[:2]:  # Bulk waits, signs of life do not.
+        for node in nodes[:2]:  # Bulk data waits, heartbeats do not.
             told = [e for e in node.lines("logs", "--last", "200") if e["name"] in ("member.suspect", "member.dead")]
             self.assertEqual(told, [])
 
@@ -105,7 +105,7 @@ class Limits(SystemTest):
         here = capped.run()["round"]
         wait_for(lambda: capped.run()["round"] >= here + 5, 30, "it follows, since what comes is not capped")
 
-        capped.kill()  # The limits hold in the next life, and the used bytes are known except for the last minute.
+        capped.kill()  # The limits persist over a restart, and so do the used bytes, except for the last minute.
         capped.start()
         wait_for(lambda: capped.run().get("month_used_up") and capped.ask("status")["state"] == "paused", 30, "it rests again")
         self.assertEqual(capped.ask("limits")["from"]["upload_month"], "dpnode limits")
@@ -113,7 +113,7 @@ class Limits(SystemTest):
         self.assertGreater(more["month"]["upload_rate"], 1000)
         self.assertGreater(more["month"]["upload_used"], 1000)
         wait_for(lambda: follow.all()[-1]["listed"] == 3, 30, "it is counted again")
-        capped.ask("pause")  # By its owner, whom a month does not overrule.
+        capped.ask("pause")  # Paused by its owner, which the quota of a month does not override.
         capped.ask("limits", "--upload-month", "1KB")
         wait_for(lambda: capped.run()["month_used_up"], 10, "used up")
         for reason in ("paused by its owner", "this month's upload of 1.0 kB is used up until"):

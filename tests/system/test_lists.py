@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A run whose rounds may count more than 32 contributors: their contributions stand in lists, and updates are added up in slices.
-Some nodes hand over every update by itself here, others all at once, and all come to the same bytes; one is killed and follows by
-the records that it missed, one joins late."""
+"""A run whose rounds may count more than 32 contributors: their records name lists, and updates are added up in slices. Here some daemons pass each
+update to the trainer separately, others all at once, and all get the same bytes; one node is killed and catches up by the records that it missed,
+one joins late."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ class Lists(SystemTest):
         return node
 
     def quiet(self, nodes):
-        """No trainer was lost, and no state was another than the certified one."""
+        """No trainer died, and every state was the certified one."""
         for node in nodes:
             self.assertEqual(node.run()["diverged"], 0)
             names = [e["name"] for e in node.lines("logs", "-n", "1000")]

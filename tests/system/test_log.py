@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The daemon's log file: moved, deleted, on a full disk. None of it holds up the daemon."""
+"""The daemon's log file: moved, deleted, on a full disk. The daemon continues in each case."""
 
 import os
 import signal

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run whose outer step has momentum: who comes later, and who is killed, take it over with the state, for otherwise their
-next state has another root than everybody's."""
+"""A run whose outer step has momentum: a node that joins later or restarts takes it over with the state; otherwise its next state would have
+another root than that of the others."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ class Momentum(SystemTest):
         self.assertGreater(spent["computed"], 0)
         self.assertLessEqual(sum(spent.values()) - spent["trained"], spent["trained"])
         self.assertGreater(runs[0]["outer_reach"], 0)
-        # The state on disk is read by what writes models: theta of it alone.
+        # The export of models reads the state on disk, and of it only theta.
         wait_for(lambda: first.ask("ckpt", "ls")["checkpoints"], 60, "a checkpoint")
         first.ask("ckpt", "export", os.path.join(self.folder.path, "model"))
         self.assertTrue(os.path.exists(os.path.join(self.folder.path, "model", "model.safetensors")))

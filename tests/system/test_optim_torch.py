@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The golden curves of the optimizers are what their script makes, and PyTorch's AdamW walks the same way.
+"""The golden curves of the optimizers equal the output of their script, and PyTorch's AdamW gives the same curve.
 
 Skipped (77) after the first part where PyTorch is not installed. The argument, the folder of the binaries, is not used.
 """
@@ -19,7 +19,7 @@ def main():
     if made != kept:
         print("tests/golden/optim.txt is not what make_optim.py prints")
         return 1
-    # Debian's PyTorch belongs to Debian's Python.
+    # Debian's PyTorch needs Debian's Python.
     status = 77
     for python in (sys.executable, "/usr/bin/python3"):
         if status == 77 and os.path.exists(python):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Orders that need the root key: a member is put out; the chain is begun anew after the loss of a majority."""
+"""Commands that need the root key: a member is removed; the chain begins anew after the loss of a majority."""
 
 import os
 import pwd
@@ -23,7 +23,7 @@ vote: {uptime: 0, voters_max: 3}
 class Orders(SystemTest):
     @staticmethod
     def told(node):
-        """Its run, {} while it starts anew."""
+        """Its run, {} while it restarts."""
         try:
             return node.run()
         except CliError:
@@ -59,9 +59,9 @@ class Orders(SystemTest):
         wait_for(lambda: first.run()["round"] >= before + 3, 30, "rounds without it")
         self.assertEqual(first.run()["members"], 2)
 
-    def test_after_the_loss_of_a_majority_the_root_key_goes_on_and_who_returns_follows(self):
+    def test_after_the_loss_of_a_majority_the_root_key_continues_and_returning_nodes_follow(self):
         first, second, third = self.run_of_three()
-        self.fails("E0123", 77, first.ask, "run", "fork", "--yes")  # Nothing calls for it.
+        self.fails("E0123", 77, first.ask, "run", "fork", "--yes")  # There is no reason for a fork.
         wait_for(lambda: first.run()["round"] >= 4, 30, "some rounds")
         for lost in (second, third):
             lost.signal_all(signal.SIGKILL)
@@ -158,7 +158,7 @@ class Orders(SystemTest):
         self.assertEqual(node.ask("status")["state"], "idle")
 
     def up(self, node):
-        """dpnode up in place of the harness's start; its reply. The daemon is nobody's child then."""
+        """Starts it by dpnode up and not as a child of this process; returns the reply."""
         return node.ask("up", "--dir", node.dir, "--listen", f"{node.host}:{node.port}")
 
     def test_up_after_a_kill_finds_no_dying_daemon_and_waits_for_the_store(self):
@@ -176,7 +176,7 @@ class Orders(SystemTest):
             self.assertEqual(node.ask("status")["pid"], told["pid"])
         self.assertEqual(len(set(pids)), len(pids))
 
-    def test_up_that_comes_to_nothing_says_why(self):
+    def test_a_failed_up_names_the_reason(self):
         node, _ = self.found()
         wait_for(lambda: node.run()["round"] >= 1, 30, "it trains")
         node.end()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run of mode gossip: members exchange in pairs all the time, a round now and then makes them one, and neither stops the
-other; who joins takes the state of a round and exchanges too."""
+"""A run of mode gossip: members exchange in pairs all the time, rare rounds make their models equal, and neither stops the other; a joiner takes
+the state of a round and exchanges too."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ class Pairs(SystemTest):
         wait_for(lambda: all(n.run().get("counted", 0) >= 1 for n in nodes), 60, "all three are counted")
         follows = {n.name: self.folder.follow(n) for n in nodes}
         wait_for(lambda: all(len(follows[n.name].exchanges) >= 2 for n in nodes), 40, "all three exchange")
-        # A majority is heard all the while: this is no fallback.
+        # The node hears a majority all the time: this is not the fallback.
         self.assertEqual({n.ask("status")["state"] for n in nodes}, {"training"})
         before = first.run()["round"]
         wait_for(lambda: all(n.run()["round"] >= before + 2 for n in nodes), 40, "rounds go on")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Five nodes behind a proxy that parts them: in two, one way, by a bridge, one alone, half open, slow, lossy. One run for
-all of it: each test begins when the one before has healed, and ends with one state everywhere."""
+"""Five nodes behind a proxy that disconnects them: two groups, one direction, two halves with a bridge, one isolated node, half-open connections,
+slow and lossy lines. One run for all tests: each begins when the one before has healed, and ends with the same state at all nodes."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from small_run import state_roots_agree  # noqa: E402
 from web import Web  # noqa: E402
 
 NODES = 5
-PATIENCE_S = 40  # of a busy machine; a quiet one needs a tenth
+PATIENCE_S = 40  # for a busy machine; a quiet one needs a tenth
 MANIFEST = """name: web
 model: {layers: 1, width: 32, heads: 2, context: 32, vocab: 300}
 train: {batch: 2, lr: 3e-3, warmup_tokens: 100, total_tokens: 100000000}
@@ -57,7 +57,7 @@ class Partition(unittest.TestCase):
         return [self.nodes[i - 1] for i in numbers]
 
     def states(self, node):
-        """How a node sees the others, by their number."""
+        """The states of the others as one node sees them, by their number."""
         seen = {p["id"]: p["state"] for p in node.ask("peers")["peers"]}
         return {i + 1: seen.get(self.ids[i]) for i in range(NODES)}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A run with momentum whose rounds are added up by owners of parts: four nodes, one killed while its round is under way. All end
+"""A run with momentum and rounds of parts: four nodes, one killed during a round. All end
 with the same state, and each has fetched about two updates a round, where rounds of whole updates fetch three."""
 
 import os
@@ -15,7 +15,7 @@ MANIFEST = TINY.replace("layers: 1, width: 32", "layers: 2, width: 128").replace
 
 
 def published(node):
-    """Of the round that is under way there: its update is out."""
+    """Waits until the node has published its update of the present round."""
     run = node.run()
     events = [e for e in node.lines("logs", "--last", "20") if e["name"] == "round.published"]
     return bool(events) and events[-1]["round"] == run["round"] + 1
@@ -36,7 +36,7 @@ class Parts(SystemTest):
         before = [node.run() for node in nodes]
         wait_for(lambda: nodes[0].run()["applied"] >= before[0]["applied"] + 6, 120, "six rounds more")
         after = [node.run() for node in nodes]
-        for node in nodes:  # All own a part; what encoding its sum has lost is told, and int8 loses little.
+        for node in nodes:  # All own a part; each reports the error of encoding its sum, which is small for int8.
             wait_for(lambda n=node: 0 < n.run().get("part_error", 0) < 0.05, 60, f"a sum of {node.name}")
         of_rounds = {r["round"]: r for r in follow.all()}
         for old, new in zip(before, after):

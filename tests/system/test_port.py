@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Strangers fill the port of a node: newcomers still join at once, rounds go on, and memory stays what it was."""
+"""Strangers fill the port of a node: newcomers still join at once, rounds continue, and memory does not grow."""
 
 import os
 import resource
@@ -39,7 +39,7 @@ class Port(SystemTest):
             return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
 
     def joins(self, name, host):
-        """The seconds that it takes; each newcomer is of another network of loopback, or of the strangers'."""
+        """The seconds of a join; each newcomer is in another network of loopback, or in that of the strangers."""
         node = self.folder.node(name, host=host).start()
         began = time.monotonic()
         node.ask("join", "-", stdin=self.token)
@@ -48,7 +48,7 @@ class Port(SystemTest):
         node.end()
 
     def rounds_go_on(self):
-        """Without a pause, and with the node at the port among those that are counted."""
+        """Checks that rounds continue without a pause, and count the attacked node."""
         begin = self.first.run()
         last, until = begin["round"], time.monotonic() + 5
         while last < begin["round"] + ROUNDS:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A node whose trainer is several processes: it is a member like the others, and one of its processes that is killed costs it a
-restart of the trainer, which leaves none behind."""
+"""A node whose trainer has several processes: it is a member like the others; if one of its processes is killed, the trainer restarts, and no old
+process remains."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
 
 
 def children(pid):
-    """The trainer's other processes; threads are not among them."""
+    """The trainer's other processes, without threads."""
     found = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
@@ -52,7 +52,7 @@ class Processes(SystemTest):
 
         def at_one_round():
             runs = [n.run() for n in (node, other)]
-            # 0: a trainer that is being started again holds no state yet
+            # 0: a restarted trainer has no state yet
             return runs[0]["state_root"] and runs[0]["applied"] == runs[1]["applied"] > 0 and runs
         runs = wait_for(at_one_round, 60, "both stand at one round")
         self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])

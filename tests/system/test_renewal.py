@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Certificates are renewed before they end: real daemons whose clocks are set 250 and then 380 days ahead go on as a run. One that was away all
-the time has a certificate that ended, and stays outside. Skipped where libdpclock.so (tests/fault/clock_shim.c) is not built."""
+"""Certificates are renewed before they end: a run of real daemons continues while their clocks are set 250 and then 380 days ahead. A node that was
+away all the time has an expired certificate and is not let in. Skipped if libdpclock.so (tests/fault/clock_shim.c) is not built."""
 
 import os
 import struct
@@ -43,7 +43,7 @@ class Renewal(SystemTest):
             wait_for(lambda node=node: node.run().get("round", 0) >= before + 3, 60, f"{node.name} goes on {days} days later")
             wait_for(lambda node=node: node.run().get("counted", 0) >= 1, 60, f"{node.name} is counted {days} days later")
 
-    def test_members_are_renewed_before_their_certificates_end_and_who_was_away_is_not(self):
+    def test_members_are_renewed_before_their_certificates_end_and_an_absent_one_is_not(self):
         first = self.folder.node("first")
         self.days_later(first, 0)
         first.start()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The only voter is killed, three trainers go on in pairs, it comes back: the model is better for it at once."""
+"""The only voter is killed, three trainers continue in pairs, the voter returns: the loss of the model is lower at once."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A node whose chunks were deleted, cut or damaged while it was away trains again, without anybody's help."""
+"""A node whose chunks were deleted, truncated or damaged while it was away trains again, without help of its owner."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ def flip(path):
 
 
 def misspell(path):
-    """One bit of the schema: a table's column has another name from now on, which nothing refuses but the queries."""
+    """Flips one bit of the schema: a column of a table gets another name, which only the queries notice."""
     with contextlib.closing(sqlite3.connect(path)) as meta: # So that the file has it, and not its log alone.
         meta.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with open(path, "r+b") as file:
@@ -46,7 +46,7 @@ def misspell(path):
 class Rot(SystemTest):
     @staticmethod
     def last_counted(witness, node):
-        """By another node: this one may begin anew, with no socket for a moment."""
+        """Asks another node, since this one may restart and have no socket for a moment."""
         return max((p["included"] for p in witness.ask("peers")["peers"] if p["name"] == node.name), default=0)
 
     @staticmethod
@@ -72,8 +72,8 @@ class Rot(SystemTest):
             wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
         state_roots_agree([first, *others])
 
-    def test_a_node_with_damaged_rows_goes_on_with_what_is_left(self):
-        """Bits of rows, which a look at the structure of the file does not find: records, the vote, a publication."""
+    def test_a_node_with_damaged_rows_continues_with_the_rest(self):
+        """Damages bits of rows, which a check of the structure of the file does not find: records, the vote, a publication."""
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         token = first.create(self.file("rot.yaml", TINY), "--text", text)["invite"]
@@ -101,8 +101,8 @@ class Rot(SystemTest):
             wait_for(lambda: self.last_counted(first, node) > first_round + 1, 120, f"it is counted again after {row}")
         state_roots_agree([first, *others])
 
-    def test_a_node_that_lost_what_it_knew_of_its_run_enters_it_again(self):
-        """Deleted, cut or damaged meta.db: with run.member and its key it is a member still, without its vote key."""
+    def test_a_node_that_lost_its_run_identity_enters_the_run_again(self):
+        """Deleted, truncated or damaged meta.db: with run.member and its key the node is still a member, but without its vote key."""
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         token = first.create(self.file("rot.yaml", TINY), "--text", text)["invite"]
@@ -120,7 +120,7 @@ class Rot(SystemTest):
             counted = node.run()["counted"]
             wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
         state_roots_agree([first, *others])
-        # Nothing is left that names the run: it says so, also after another start, until it is told by a token.
+        # No file names the run any more: the node reports this, also after another start, until a token names the run.
         node.kill()
         os.truncate(os.path.join(node.dir, "run.member"), 7)
         delete(os.path.join(node.dir, "meta.db"))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The join secret is rotated while real daemons train: nobody misses a round, a member that was away for one rotation comes back, a token from before
-two rotations gets no answer, a new one joins; and a member that was away for two says so, and comes back with a new token as who it was."""
+"""The join secret is rotated while real daemons train: all members stay in all rounds, a member that was away for one rotation returns, a token
+from before two rotations gets no answer, a new one works; a member that was away for two rotations reports this, and returns under its old identity
+with a new token."""
 
 import os
 import sys
@@ -17,7 +18,7 @@ class Rotation(SystemTest):
             return file.read()
 
     def rotate(self, first, nodes):
-        """One more epoch, whose secret all of these have."""
+        """Rotates once more, and waits until all of these have the secret of the new epoch."""
         epoch = first.ask("token", "rotate")["epoch"] + 1
         for node in nodes:
             wait_for(lambda node=node: f"join secret of epoch {epoch} has arrived" in self.log(node), 30,
@@ -75,7 +76,7 @@ class Rotation(SystemTest):
         self.assertFalse(away.run()["refused"])
         self.assertEqual([peer["id"] for peer in away.ask("peers")["peers"] if peer["self"]][0], identity)
         self.assertEqual(first.run()["members"], 5)
-        away.kill()  # The new secret holds after a restart.
+        away.kill()  # The new secret persists over a restart.
         away.start()
         now = first.run()["round"]
         wait_for(lambda: away.run().get("round", 0) > now, 60, f"it is there after a restart: {away.tail()}")

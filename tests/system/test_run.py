@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A tiny run of real daemons through the command line: every verb once, as a person would use it."""
+"""A tiny run of real daemons through the command line: every verb once, as a user would run it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from systemtest import BINARIES, CliError, SystemTest, wait_for  # noqa: E402
 
 
 def runs(pid):
-    """False as well of one that nobody has waited for yet."""
+    """False also for a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -28,7 +28,7 @@ class TinyRun(SystemTest):
         return wait_for(lambda: node.run().get("counted", 0) >= rounds and node.run(), 30, f"{node.name} is counted")
 
     def audited(self, node):
-        """The chain proves that each sample was committed once; who was counted twice went on in its lease."""
+        """The chain proves that each sample was committed once; a member that was counted twice continued in its lease."""
         audit = node.ask("audit")
         self.assertEqual((audit["n_findings"], audit["findings"], audit["twice"]), (0, [], 0))
         self.assertEqual(audit["records"], audit["head"])
@@ -131,7 +131,7 @@ class TinyRun(SystemTest):
         self.assertNotIn("secret", json.dumps(told))
 
     def test_an_invite_gives_least_where_nothing_is_said(self):
-        """A person who gets hold of it can train, as one node, for a day: no vote, no second node, no invites."""
+        """A person who finds the token can train, as one node, for a day: no vote, no second node, no invites."""
         node, _ = self.found()
         told = node.ask("token", "inspect", node.ask("invite")["token"])
         self.assertEqual((told["uses"], told["roles"]), (1, ["train", "relay", "serve"]))

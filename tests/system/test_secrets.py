@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Secrets stay with the user whose daemon holds them: modes of files and directories, keys that others may read."""
+"""Secrets are readable only for the user of the daemon: modes of files and directories, keys that others may read."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ def is_for_debuggers():
 
 
 def places_of(pid, needle):
-    """Where needle lies in the memory of a process: for each place, whether its pages are locked. For root."""
+    """Finds needle in the memory of a process: for each place, whether its pages are locked. Needs root."""
     with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as smaps, open(f"/proc/{pid}/mem", "rb") as memory:
         maps = []
         for line in smaps:
@@ -61,12 +61,12 @@ class Secrets(SystemTest):
             return log.read()
 
     def refused(self, node):
-        """The daemon of node ends with 77; its last words."""
+        """The daemon of node must end with 77; returns its last output."""
         node.start(wait=False)
         self.assertEqual(node.process.wait(20), 77, node.tail())
         return node.tail(1)
 
-    def test_nobody_else_may_read_what_the_daemon_writes(self):
+    def test_no_other_user_may_read_the_files_of_the_daemon(self):
         node, _ = self.found("node1", "--log-file", os.path.join(self.folder.path, "node1.own.log"))
         wait_for(lambda: node.run().get("round", 0) >= 1, 60, "a round")
         loose = {path: oct(mode(path)) for path in files_below(node.dir) if mode(path) & 0o077}
@@ -75,7 +75,7 @@ class Secrets(SystemTest):
         self.assertEqual(mode(os.path.join(node.dir, "meta.db")), 0o600)
         self.assertEqual(mode(os.path.join(self.folder.path, "node1.own.log")), 0o600)
 
-    def test_what_is_exported_has_the_modes_that_its_user_chose(self):
+    def test_exported_files_have_the_modes_that_the_user_chose(self):
         node, _ = self.found()
         wait_for(lambda: node.run().get("round", 0) >= 1, 60, "a round")
         for mask in (0o022, 0o027, 0o077):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A run whose data is several objects: who joins fetches all of them, and what a disk spoils is named and fetched anew."""
+"""A run with several data objects: a joiner fetches all of them, and an object that a disk damages is reported and fetched again."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ class Shards(SystemTest):
         return node.run().get("counted", 0) >= 2
 
     def damage(self, node, root):
-        """Another byte in the first chunk of an object; the database itself is whole."""
+        """Changes a byte in the first chunk of an object; the database itself is valid."""
         with sqlite3.connect(os.path.join(node.dir, "chunks.db")) as store:
             leaves, = store.execute("SELECT leaves FROM recipe WHERE root=?", (bytes.fromhex(root),)).fetchone()
             data, = store.execute("SELECT data FROM chunk WHERE hash=?", (leaves[:32],)).fetchone()
@@ -70,7 +70,7 @@ class Shards(SystemTest):
         joiner.end()
         founder.end()
         self.damage(joiner, root)
-        joiner.start()  # With nobody to fetch from.
+        joiner.start()  # Without a peer to fetch from.
         wait_for(lambda: any("shard 2 of 3 of the run's data is damaged" in e["text"]
                              for e in joiner.lines("logs", "-n", "200")), 30, "the damage is told")
         self.assertEqual([item["local"] for item in self.shards(joiner)], [True, False, True])

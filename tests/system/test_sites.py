@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rounds of parts of two nodes at one place and two at another: those near to each other find that out, and have the results of owners far away
-of each other. One is killed, and the one near to it goes on alone; all that are left end with one state."""
+"""Rounds of parts with two nodes at each of two sites: near nodes detect each other, and fetch the results of far owners from each other. One node
+is killed, and the one near to it continues alone; the remaining nodes end with one state."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ class Sites(SystemTest):
     def test_results_from_afar_come_to_a_place_once(self):
         web = Web(self.folder, NODES)
         self.addCleanup(web.end)
-        for a in range(1, NODES + 1):  # 1 and 3 are at one place, 2 and 4 at the other.
+        for a in range(1, NODES + 1):  # 1 and 3 are at one site, 2 and 4 at the other.
             for b in range(1, NODES + 1):
                 if a % 2 != b % 2:
                     web.tell(f"set n{b} from n{a} delay=20ms")
@@ -38,7 +38,7 @@ class Sites(SystemTest):
                 seen[i] = max(seen[i], run.get("results_near", 0))
                 self.assertLessEqual(run.get("near", 0), 1)  # A node 40 ms away is never near.
             return min(seen[0] + seen[2], seen[1] + seen[3]) >= 2
-        # Near is 2.1 ms as it is measured at best: on a busy machine that takes a while.
+        # Near means a lowest round trip of 2.1 ms: on a busy machine it takes a while until one is so short.
         wait_for(shared, 180, "at each place somebody has had results of the one near to it")
         last = web.nodes[3]
         counted = first.run()["counted"]
@@ -51,7 +51,7 @@ class Sites(SystemTest):
 
 
     def test_sums_of_a_place_travel_and_its_death_stops_nothing(self):
-        """As above, and what those at one place publish comes to the other added up; who adds up there is killed, and returns."""
+        """As above, and the publications of one site reach the other as a sum; a collector is killed, and returns."""
         web = Web(self.folder, NODES)
         self.addCleanup(web.end)
         for a in range(1, NODES + 1):

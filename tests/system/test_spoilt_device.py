@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A device that passes its self-test and fails in every life: after three of them the CPU computes, the node says so, and rounds go on.
-Skipped where the plugins of the tests are not built."""
+"""A device that passes its self-test and then fails in every life: after three of them the CPU computes, the node reports it, and rounds continue.
+Skipped if the plugins of the tests are not built."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run of mode stale: an update that came too late for its round counts in the next one, and a killed node that waits for that
-record takes it over."""
+"""A run of mode stale: an update that is too late for its round counts in the next one, and a node that is killed while it waits for that record
+settles the update after its restart."""
 
 import os
 import signal
@@ -17,9 +17,9 @@ MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: stal
 
 class Stale(SystemTest):
     def late(self, node, follow):
-        """The trainer of this node stands still until a round has gone on without it; then what it publishes is of that round."""
+        """Stops the trainer of this node until a round has been decided without it; its next publication then belongs to that round."""
         identity = node.ask("status")["id"]
-        # One that stops before it has applied the newest record publishes for the round after, in time.
+        # A trainer that stops before it has applied the newest record publishes in time for the round after.
         wait_for(lambda: node.run()["applied"] >= follow.last(), 30, "a trainer that trains on the newest state")
         trainer = node.run()["trainer_pid"]
         since = follow.last()
@@ -60,7 +60,7 @@ class Stale(SystemTest):
         self.assertFalse(self.counts(before, identity))
         self.assertGreater(own["steps"], 0)
 
-        self.late(third, follow)  # It may wait for the next record now; whatever it is, a new process settles it.
+        self.late(third, follow)  # The publication may now wait for the next record; in any case a new process settles it.
         third.kill()
         third.start()
         counted = third.run().get("counted", 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""status and peers: they tell what is so now, and say of what is not known that it is not."""
+"""status and peers report the present state, and mark unknown values as unknown."""
 
 import os
 import re
@@ -75,7 +75,7 @@ class Status(SystemTest):
         self.assertGreaterEqual(own["counted"], 3)
         self.assertEqual(raw(node)["counted"], own["counted"])
 
-    def test_what_is_not_known_yet_is_null(self):
+    def test_values_not_known_yet_are_null(self):
         gone, token = self.found()
         gone.end()
         node = self.folder.node("node2").start()

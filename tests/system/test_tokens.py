@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A token that has leaked is taken back: it admits nobody within a round, and who came by it is listed, and put out when that is said. The liar
-holds the token, or was a member that may invite; it gains a connection that is ended, or an answer that it is not taken, and no place."""
+"""A leaked token is taken back: within a round it admits no node, and the members that joined by it are listed, and removed on request. The
+attacker holds the token, or was a member that may invite; it gets only a connection that is closed, or a refusal, and no place in the roster."""
 
 import os
 import sys
@@ -81,7 +81,7 @@ class Tokens(SystemTest):
 
     def test_tokens_of_a_member_that_is_put_out_admit_nobody(self):
         first = self.founder()
-        # Its tokens lead to the founder's port, where the liar is wanted.
+        # Its tokens name the founder's port, so that a joiner meets the founder.
         hostile = self.folder.node("hostile", "--advertise", f"127.0.0.1:{first.port}").start()
         hostile.ask("join", "-", stdin=first.ask("invite", "--role", "invite")["token"])
         wait_for(lambda: first.run()["members"] == 2, 30, "two members")

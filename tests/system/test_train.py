@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dpnode train as real processes: killed at steps drawn at random, stopped, its folder damaged; it ends with the same bytes."""
+"""dpnode train as real processes: killed at random steps, stopped, with a damaged folder; it ends with the same bytes."""
 
 import array
 import fcntl
@@ -42,7 +42,7 @@ class Train(SystemTest):
 
     def end(self, process):
         """Its lines as objects, and its exit status."""
-        out, err = process.stdout.read(), process.stderr.read()  # Lines may be buffered: communicate would lose them.
+        out, err = process.stdout.read(), process.stderr.read()  # Python may have buffered lines, which communicate would lose.
         self.assertEqual(err, "")
         status = process.wait(timeout=60)
         process.stdout.close()
@@ -57,7 +57,7 @@ class Train(SystemTest):
             fcntl.flock(lock, fcntl.LOCK_EX)
 
     def until(self, process, steps):
-        """Read events until that many steps were told. False: it was done before."""
+        """Reads events until so many steps were reported. False: it ended before."""
         for line in process.stdout:
             event = json.loads(line)
             steps -= event.get("event") == "step"
@@ -83,12 +83,12 @@ class Train(SystemTest):
         seed = random.randrange(1 << 32)
         draw = random.Random(seed)
         kills = 0
-        # Where this process waits for its turn, a training of 40 steps may be over before it is killed: then another one.
+        # If this process is delayed, a training of 40 steps may end before it is killed: then the test starts another one.
         for attempt in range(TRIES_MAX):
             out = self.out(f"killed{attempt}")
             process = self.begin(out, "--save-steps", "3")
             for life in range(9):
-                # From 1 to 5 told steps on: between two checkpoints, at one, and while it is written.
+                # After 1 to 5 reported steps: between two checkpoints, at one, and while one is written.
                 if not self.until(process, draw.randint(1, 5)) or process.poll() is not None:
                     break
                 self.kill(process, out)
@@ -118,7 +118,7 @@ class Train(SystemTest):
         out = self.out("stopped")
         process = self.begin(out, "--steps", "100000")
         self.assertTrue(self.until(process, 7))
-        process.send_signal(signal.SIGINT)  # To the command line alone; a terminal sends it to both.
+        process.send_signal(signal.SIGINT)  # Only to the command line; a terminal sends it to both.
         events, status = self.end(process)
         self.assertEqual((status, events[-1]["event"], events[-1]["stopped"]), (130, "end", True))
         stopped = events[-1]["step"]
@@ -146,7 +146,7 @@ class Train(SystemTest):
         self.assertEqual(score["step"], 5)
         self.assertLess(abs(score["loss"] - losses[-1]), 0.5)
 
-    def test_a_plan_is_made_of_what_comes_through_a_pipe(self):
+    def test_a_plan_is_made_of_a_text_from_a_pipe(self):
         self.end(self.begin(self.out("piped"), "--steps", "1"))
         with open(os.path.join(self.out("piped"), "manifest.bin"), "rb") as file:
             manifest = file.read()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The trainer process of a node is killed: it comes back by itself and costs the node at most two rounds."""
+"""The trainer process of a node is killed: it restarts without help, and the node misses at most two rounds."""
 
 import os
 import signal

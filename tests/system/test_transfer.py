@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The node that fetches, or the one that gives, is killed in the middle of a transfer: the fetch goes on where it was, from the nodes that
-are left. One run for both tests."""
+"""The fetching node, or the serving one, is killed in the middle of a transfer: the fetch continues where it was, from the remaining nodes. One run
+for both tests."""
 
 import os
 import re
@@ -23,7 +23,7 @@ FLIGHTS = 16 * 256 * 1024 # bytes of chunks that are asked of two, at most
 FLUSH_S = 1.0 # what came within so long before SIGKILL may not have been durable yet
 BLOB = 3_750_000 # bytes of an update: int8, with scales
 BESIDE = 1_000_000 # bytes of all else that a joiner is sent meanwhile: records, summaries, heartbeats, pieces of chunks
-# About 3.6 million parameters: a state of 15 MB, in chunks of 256 KiB. After ten rounds it is fewer bytes than all updates.
+# About 3.6 million parameters: a state of 15 MB, in chunks of 256 KiB. After ten rounds it has fewer bytes than all updates together.
 MANIFEST = """name: large
 model: {layers: 2, width: 384, heads: 6, context: 16, vocab: 300}
 train: {batch: 1, lr: 1e-3, warmup_tokens: 100, total_tokens: 10000000}
@@ -36,7 +36,7 @@ vote: {uptime: 0}
 class Transfer(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """The first two nodes are in a run that stands still after ten rounds."""
+        """The first two nodes are in a run that is paused after ten rounds."""
         cls.folder = Folder(systemtest.BINARIES, "dpnode-test-", place_for_tests())
         cls.addClassCleanup(cls.folder.__exit__)
         cls.web = Web(cls.folder, 4)
@@ -55,7 +55,7 @@ class Transfer(unittest.TestCase):
 
     @classmethod
     def stand_still(cls, members):
-        """Paused with one state, and with the same one saved; else on again for a round."""
+        """Pauses both; they must have the same state and have saved it, otherwise trains another round."""
         for node in members:
             node.ask("pause")
         state_roots_agree(members, PATIENCE_S)
@@ -68,7 +68,7 @@ class Transfer(unittest.TestCase):
         return len(saved) == 1
 
     def join(self, node):
-        """In the background: dpnode join says how far the fetch is until it has ended."""
+        """Runs dpnode join in the background; it prints the progress of the fetch until its end."""
         node.start()
         joining = subprocess.Popen(node.command("join", "-"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, text=True)
@@ -83,7 +83,7 @@ class Transfer(unittest.TestCase):
         state_roots_agree([self.first, node], PATIENCE_S)
 
     def fetched(self, node):
-        """Of the state: MiB that are here, while it is being fetched; else 0."""
+        """MiB of the state that are here while it is being fetched; otherwise 0."""
         try:
             told = re.search(r"([0-9.]+) of ([0-9.]+) MiB fetched", node.ask("why")["answer"])
         except CliError: # it is still idle, or starting
@@ -94,7 +94,7 @@ class Transfer(unittest.TestCase):
         return float(told[1])
 
     def until_most_is_here(self, node):
-        """MiB of the state that were here within the last second: [(when, MiB)], the newest last."""
+        """MiB of the state within the last second: [(time, MiB)], the newest last."""
         here = [(time.monotonic(), 0.0)]
         end = here[0][0] + PATIENCE_S
         while here[-1][1] < ENOUGH:
@@ -112,7 +112,7 @@ class Transfer(unittest.TestCase):
         joiner.kill()
         joiner.start()
         self.until_level(joiner)
-        # Only these chunks come (again): those that were missing, those that may not have been durable, and updates since the state.
+        # Only these chunks are fetched (again): missing ones, those that may not have been durable, and updates since the state.
         run = joiner.run()
         missing = self.state_mib - before
         lost = before - min(h[1] for h in here)

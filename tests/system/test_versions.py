@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two versions in one run (S16): dpnoded-next says what dpnoded says, and words that dpnoded does not know."""
+"""Two versions in one run (S16): dpnoded-next sends the messages of dpnoded, and messages that dpnoded does not know."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ PATIENCE_S = 40
 
 class Versions(SystemTest):
     def upgrade(self, node):
-        """From its next start on the node runs the next version."""
+        """The node runs the next version from its next start on."""
         node.program = "dpnoded-next"
         return node
 
@@ -38,8 +38,8 @@ class Versions(SystemTest):
         state_roots_agree([old, new, third], PATIENCE_S)
         logged = old.lines("logs", "-n", "500")
         self.assertFalse([e for e in logged if "cut" in e.get("text", "")])
-        told = [e["text"] for e in logged if "(rules 6, here 5)" in e.get("text", "")]
-        self.assertEqual(told, ["node2 runs a newer version (rules 6, here 5): this node may refuse updates that count for the "
+        told = [e["text"] for e in logged if "(rules 7, here 6)" in e.get("text", "")]
+        self.assertEqual(told, ["node2 runs a newer version (rules 7, here 6): this node may refuse updates that count for the "
                                 "others; upgrade this node"])
 
     def test_55_a_run_is_upgraded_one_node_at_a_time(self):

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 
-static void what_is_written_follows_what_was_written_before(void **state)
+static void a_write_appends_to_earlier_ones(void **state)
 {
     const int fd = memfd_create("test", MFD_CLOEXEC);
     char back[8] = {0};
@@ -120,7 +120,7 @@ static void a_signal_in_the_middle_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_follows_what_was_written_before),
+        cmocka_unit_test(a_write_appends_to_earlier_ones),
         cmocka_unit_test(errno_says_why_nothing_could_be_written),
         cmocka_unit_test(after_a_part_the_rest_is_written_or_refused),
         cmocka_unit_test(a_signal_in_the_middle_changes_nothing),

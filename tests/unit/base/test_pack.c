@@ -47,7 +47,7 @@ static dp_buf sample(void)
     return buf;
 }
 
-static void what_was_packed_is_read_back(void **state)
+static void packed_values_are_read_back(void **state)
 {
     dp_buf buf = sample();
     dp_unpacked *unpacked = NULL;
@@ -235,7 +235,7 @@ static void more_nodes_than_the_limit_are_too_big(void **state)
     CHECK_STATUS(dp_pack_check(dp_view_of(bytes, sizeof bytes)), DP_TOOBIG);
 }
 
-/* The bombs that make msgpack-c reserve hundreds of megabytes or grow 24-fold. None may
+/* Inputs for which msgpack-c would reserve hundreds of megabytes or grow 24-fold. None may
  * allocate. */
 static void bombs_are_refused_without_an_allocation(void **state)
 {
@@ -384,7 +384,7 @@ static void each_failing_allocation_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_packed_is_read_back),
+        cmocka_unit_test(packed_values_are_read_back),
         cmocka_unit_test(a_missing_or_mistyped_value_leaves_the_result_alone),
         cmocka_unit_test(integers_are_read_as_floating_point_too),
         cmocka_unit_test(text_is_copied_only_if_it_fits_and_holds_no_nul),

@@ -31,7 +31,7 @@ static void sizes_are_read_as_people_write_them(void **state)
                 UINT64_MAX - (UINT64_C(1) << 40) + 1 + UINT64_C(1098412116148));
 }
 
-static void what_is_no_size_is_refused(void **state)
+static void a_text_that_is_no_size_is_refused(void **state)
 {
     static const char *const bad[] = {"",
                                       "G",
@@ -89,7 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_read_as_people_write_them),
-        cmocka_unit_test(what_is_no_size_is_refused),
+        cmocka_unit_test(a_text_that_is_no_size_is_refused),
         cmocka_unit_test(sizes_are_written_by_thousands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

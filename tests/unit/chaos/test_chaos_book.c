@@ -30,8 +30,8 @@ static int close_book(void **state)
     return 0;
 }
 
-/* node tells round number at now_ms, which lists a and b, with that state after it ("" if not yet
- * known). */
+/* node reports round number at now_ms, which lists a and b, with that state after it ("" if
+ * unknown). */
 static void tell(dp_chaos_book *book, unsigned node, int number, int now_ms, const char *a,
                  const char *b, const char *root)
 {
@@ -87,7 +87,7 @@ static void a_round_that_nobody_tells_or_holds_is_lost(void **state)
 {
     dp_chaos_book *book = *state;
     tell(book, 0, 1, 1500, "aa", "bb", "");
-    tell(book, 0, 3, 1600, "aa", "bb", ""); /* 2 was never told */
+    tell(book, 0, 3, 1600, "aa", "bb", ""); /* 2 was never reported */
     tell(book, 0, 4, 1700, "aa", "bb", ""); /* and 4 is beyond the head of all */
     dp_chaos_book_end(book, 3);
     assert_int_equal(book->lost, 2);
@@ -99,7 +99,7 @@ static void a_node_is_back_with_a_round_begun_after_the_kill(void **state)
     tell(book, 0, 1, 1500, "aa", "bb", "");
     dp_chaos_book_fault(book, 1, DP_CHAOS_KILL, 1600);
     dp_chaos_book_back(book, 1, 1700);
-    tell(book, 0, 2, 1800, "aa", "bb", ""); /* may be what it had published before */
+    tell(book, 0, 2, 1800, "aa", "bb", ""); /* may be an earlier publication */
     assert_int_equal(book->rejoined, 0);
     assert_int_equal(dp_chaos_book_waiting(book), 1);
     tell(book, 0, 3, 2200, "aa", "bb", "");
@@ -285,7 +285,7 @@ static void a_trainer_that_nobody_killed_is_told(void **state)
     dp_chaos_book_fault(book, 1, DP_CHAOS_WORKER, 2000);
     dp_chaos_book_back(book, 1, 2000);
     trainer_is_down(book, 1, 2010);
-    trainer_is_down(book, 1, 2010); /* Told again to a new connection. */
+    trainer_is_down(book, 1, 2010); /* Reported again to a new connection. */
     assert_int_equal(book->trainers_died, 0);
     dp_chaos_book_fault(book, 2, DP_CHAOS_DISK, 3000);
     trainer_is_down(book, 2, 3500); /* The disk explains it, ... */
@@ -308,7 +308,8 @@ static void times_of_a_clock_that_is_wrong_say_nothing(void **state)
     dp_chaos_book_back(book, 2, 2550);
     dp_chaos_book_fault(book, 1, DP_CHAOS_STOP, 2600);
     dp_chaos_book_back(book, 1, 2700);
-    note(book, 1, 900000, "cc alive -> dead"); /* Told again, from when it was wrong. */
+    /* Reported again, from the time when it was wrong. */
+    note(book, 1, 900000, "cc alive -> dead");
     trainer_is_down(book, 1, 900000);
     assert_int_equal(book->false_detections, 0);
     assert_int_equal(book->trainers_died, 0);

@@ -1,4 +1,4 @@
-/* A machine made up for the checks of doctor.h, and what is expected of one of them. Include it
+/* An invented machine for the checks of doctor.h, and the expected result of one check. Include it
  * after cmocka.h. */
 #ifndef DP_TESTS_UNIT_CLI_DOCTOR_KIT_H
 #define DP_TESTS_UNIT_CLI_DOCTOR_KIT_H
@@ -7,7 +7,7 @@
 
 #include "cli/doctor/doctor.h"
 
-/* All well, as far as nobody says else. Objects are borrowed. */
+/* Facts with which all checks pass, for a test to change. Objects are borrowed. */
 static inline dp_doctor doctor_of(const json_t *worker, const json_t *check, const json_t *status)
 {
     return (dp_doctor){.version = "1.0",

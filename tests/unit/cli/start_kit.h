@@ -1,5 +1,5 @@
-/* The start of daemons, played: all of cli/start.h. For verbs that start one when none answers;
- * beside verb_kit.h. */
+/* A mock of all of cli/start.h, the start of daemons. For verbs that start one if none answers;
+ * used with verb_kit.h. */
 #ifndef DP_TESTS_UNIT_CLI_START_KIT_H
 #define DP_TESTS_UNIT_CLI_START_KIT_H
 

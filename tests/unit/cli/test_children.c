@@ -55,10 +55,10 @@ static void a_signal_goes_to_every_child_that_there_is(void **state)
     assert_int_equal(ended_by(last), SIGUSR1);
     *dp_children_pid(0) = 0;
     *dp_children_pid(DP_CHILDREN_MAX - 1) = 0;
-    dp_children_signal(SIGKILL); /* 0 is nobody, not this group of processes. */
+    dp_children_signal(SIGKILL); /* 0 means no process, and not this process group. */
 }
 
-static void what_interrupts_the_command_ends_its_children_and_is_remembered(void **state)
+static void a_signal_ends_the_children_and_is_remembered(void **state)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     (void)state;
@@ -113,7 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_goes_to_every_child_that_there_is),
-        cmocka_unit_test(what_interrupts_the_command_ends_its_children_and_is_remembered),
+        cmocka_unit_test(a_signal_ends_the_children_and_is_remembered),
         cmocka_unit_test(a_folder_is_fresh_and_private_and_lies_where_temporary_files_do),
         cmocka_unit_test(children_count_from_one_in_paths),
     };

@@ -87,6 +87,28 @@ static void notices_come_in_order_and_the_reply_ends_the_call(void **state)
     dp_buf_close(&said);
 }
 
+static void a_daemon_that_hangs_ends_a_bounded_call(void **state)
+{
+    int ends[2];
+    dp_client client = {.fd = -1};
+    json_t *result = NULL;
+
+    (void)state;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    client.fd = ends[0];
+    dp_buf_init(&client.in, DP_CONTROL_FRAME_MAX + 65536);
+    dp_buf_init(&client.out, DP_CONTROL_FRAME_MAX);
+    CHECK_OK(dp_client_bound(&client, 1));
+    dp_packer packer = dp_client_begin(&client, "try");
+    dp_pack_map(&packer, 0);
+    assert_int_equal(dp_client_call(&client, &packer, NULL, NULL, &result, &error),
+                     DP_EXIT_UNAVAILABLE);
+    assert_string_equal(error.code, "E0103");
+    assert_string_equal(error.why, "it is busy, or it hangs");
+    dp_client_close(&client);
+    close(ends[1]);
+}
+
 static void an_error_reply_becomes_the_error_and_its_exit_status(void **state)
 {
     (void)state;
@@ -100,7 +122,7 @@ static void an_error_reply_becomes_the_error_and_its_exit_status(void **state)
     dp_buf_close(&said);
 }
 
-static void whoever_is_told_may_end_the_call(void **state)
+static void the_receiver_of_notices_may_end_the_call(void **state)
 {
     (void)state;
     dp_buf said;
@@ -166,8 +188,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notices_come_in_order_and_the_reply_ends_the_call),
+        cmocka_unit_test(a_daemon_that_hangs_ends_a_bounded_call),
         cmocka_unit_test(an_error_reply_becomes_the_error_and_its_exit_status),
-        cmocka_unit_test(whoever_is_told_may_end_the_call),
+        cmocka_unit_test(the_receiver_of_notices_may_end_the_call),
         cmocka_unit_test(a_daemon_that_closes_or_babbles_is_unavailable),
         cmocka_unit_test(damaged_answers_end_the_call),
         cmocka_unit_test(nobody_at_the_socket_is_an_error_with_its_path),

@@ -74,7 +74,7 @@ static void refused(dp_status status)
     assert_string_equal(error.fix, "dpnode try --help");
 }
 
-static void what_is_not_understood_is_refused_with_usage(void **state)
+static void an_unknown_argument_is_refused_with_usage(void **state)
 {
     (void)state;
     refused(PARSE("a", "--wrong"));
@@ -179,7 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_stand_anywhere_in_every_form),
         cmocka_unit_test(a_dash_alone_and_what_follows_two_dashes_are_arguments),
-        cmocka_unit_test(what_is_not_understood_is_refused_with_usage),
+        cmocka_unit_test(an_unknown_argument_is_refused_with_usage),
         cmocka_unit_test(an_option_that_is_nearly_right_is_named),
         cmocka_unit_test(help_needs_no_arguments),
         cmocka_unit_test(numbers_have_bounds),

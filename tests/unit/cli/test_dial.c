@@ -24,7 +24,7 @@ static int listener(char text[64])
     return fd;
 }
 
-static void who_listens_answers_until_it_is_closed(void **state)
+static void a_listener_answers_until_it_is_closed(void **state)
 {
     (void)state;
     char text[64];
@@ -52,7 +52,7 @@ static void an_address_of_version_6_stands_in_brackets(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static void what_is_no_address_is_not_dialed(void **state)
+static void a_text_that_is_no_address_is_not_dialed(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -75,9 +75,9 @@ static void what_is_no_address_is_not_dialed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_listens_answers_until_it_is_closed),
+        cmocka_unit_test(a_listener_answers_until_it_is_closed),
         cmocka_unit_test(an_address_of_version_6_stands_in_brackets),
-        cmocka_unit_test(what_is_no_address_is_not_dialed),
+        cmocka_unit_test(a_text_that_is_no_address_is_not_dialed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void a_file_is_read_whole_behind_what_is_there(void **state)
     }
 }
 
-static void what_is_larger_than_the_limit_or_memory_is_refused(void **state)
+static void a_file_larger_than_the_limit_or_memory_is_refused(void **state)
 {
     dp_buf buf = {.max = 1000};
     (void)state;
@@ -56,7 +56,7 @@ static void what_is_larger_than_the_limit_or_memory_is_refused(void **state)
     dp_buf_close(&buf);
 }
 
-static void what_is_no_plain_file_is_not_read(void **state)
+static void only_plain_files_are_read(void **state)
 {
     char path[TEMPDIR_FILE_MAX];
     dp_buf buf = {.max = 1000};
@@ -99,8 +99,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read_whole_behind_what_is_there),
-        cmocka_unit_test(what_is_larger_than_the_limit_or_memory_is_refused),
-        cmocka_unit_test(what_is_no_plain_file_is_not_read),
+        cmocka_unit_test(a_file_larger_than_the_limit_or_memory_is_refused),
+        cmocka_unit_test(only_plain_files_are_read),
         cmocka_unit_test(a_stream_that_fails_is_told),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);

@@ -69,7 +69,7 @@ static void pack_edges(dp_packer *packer)
     dp_pack_text(packer, "gr\xc3\xbc\xff\xc3 ok");
 }
 
-static void what_json_cannot_hold_is_told_in_another_way(void **state)
+static void values_that_json_lacks_are_written_differently(void **state)
 {
     (void)state;
     looks_like(pack_edges, "[\"18446744073709551615\",null,null,\"gr\xc3\xbc ok\"]");
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_value_is_shown_in_order),
-        cmocka_unit_test(what_json_cannot_hold_is_told_in_another_way),
+        cmocka_unit_test(values_that_json_lacks_are_written_differently),
         cmocka_unit_test(keys_that_are_no_text_are_left_out),
         cmocka_unit_test(fields_of_the_wrong_type_give_the_standard),
     };

@@ -51,7 +51,7 @@ static void the_example_in_the_documents_is_the_demo(void **state)
     CHECK(strcmp(text, dp_demo_kjv) == 0);
 }
 
-static void what_is_not_given_has_its_standard(void **state)
+static void absent_keys_have_their_defaults(void **state)
 {
     (void)state;
     dp_manifest standard;
@@ -180,7 +180,7 @@ static void trust_and_codec_say_how_updates_are_added_up(void **state)
     CHECK(m->reduce == DP_REDUCE_WHOLE);
 }
 
-static void what_is_not_said_of_the_model_is_that_of_the_weights(void **state)
+static void absent_model_keys_are_those_of_the_weights(void **state)
 {
     (void)state;
     const dp_model_config weights = dp_model_preset_find("llama-tiny")->config;
@@ -403,14 +403,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_demo_is_a_good_manifest),
         cmocka_unit_test(the_example_in_the_documents_is_the_demo),
-        cmocka_unit_test(what_is_not_given_has_its_standard),
+        cmocka_unit_test(absent_keys_have_their_defaults),
         cmocka_unit_test(a_preset_sets_what_is_not_given),
         cmocka_unit_test(a_mode_sets_what_is_not_given),
         cmocka_unit_test(every_row_can_be_set_to_its_standard),
         cmocka_unit_test(words_and_the_text_are_read),
         cmocka_unit_test(trust_and_codec_say_how_updates_are_added_up),
         cmocka_unit_test(a_density_that_is_not_given_moves_with_the_lines),
-        cmocka_unit_test(what_is_not_said_of_the_model_is_that_of_the_weights),
+        cmocka_unit_test(absent_model_keys_are_those_of_the_weights),
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),
         cmocka_unit_test(a_word_that_a_key_does_not_take_gets_a_guess),
         cmocka_unit_test(a_codec_that_is_gone_is_told_with_its_successor),

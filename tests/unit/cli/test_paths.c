@@ -94,7 +94,7 @@ static void a_path_that_is_too_long_is_refused_and_not_cut(void **state)
     CHECK_STATUS(dp_path_absolute(long_path, path), DP_TOOBIG);
 }
 
-static void what_this_process_makes_is_private_and_the_users_mask_is_kept(void **state)
+static void files_of_this_process_are_private_and_the_users_mask_is_kept(void **state)
 {
     tempdir dir;
     char path[TEMPDIR_FILE_MAX];
@@ -154,7 +154,7 @@ int main(void)
         cmocka_unit_test(a_user_has_folders_of_the_own_home),
         cmocka_unit_test(a_program_is_found_beside_this_one_or_by_its_bare_name),
         cmocka_unit_test(a_path_that_is_too_long_is_refused_and_not_cut),
-        cmocka_unit_test(what_this_process_makes_is_private_and_the_users_mask_is_kept),
+        cmocka_unit_test(files_of_this_process_are_private_and_the_users_mask_is_kept),
         cmocka_unit_test(a_tree_is_removed_and_what_links_point_to_stays),
         cmocka_unit_test(a_folder_below_a_file_cannot_be_made),
     };

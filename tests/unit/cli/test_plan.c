@@ -122,7 +122,7 @@ static void a_short_text_is_tried_and_its_folder_goes_again(void **state)
     tool_kit.says = "the text has 3 tokens";
     assert_false(dp_plan_text_holds(&manifest, path, why));
     assert_string_equal(why, "the text has 3 tokens");
-    tool_kit.status = DP_NOTFOUND; /* Where there is no tool nothing is known against it. */
+    tool_kit.status = DP_NOTFOUND; /* Without the tool there is no reason to refuse it. */
     assert_true(dp_plan_text_holds(&manifest, path, why));
     unsetenv("TMPDIR");
 }

@@ -4,7 +4,7 @@
 
 static const char *notice;
 
-/* A verb that tells one notice. */
+/* A verb with one notice. */
 static int run_tell(dp_cmd *cmd)
 {
     json_t *value = verb_json(notice);

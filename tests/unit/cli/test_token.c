@@ -50,7 +50,7 @@ static void a_dash_reads_standard_input(void **state)
     stdin = kept;
 }
 
-static void what_cannot_be_a_token_is_refused(void **state)
+static void a_text_that_cannot_be_a_token_is_refused(void **state)
 {
     (void)state;
     static char longest[DP_TOKEN_INPUT_MAX + 8];
@@ -75,7 +75,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_comes_as_argument_or_by_the_environment),
         cmocka_unit_test(a_dash_reads_standard_input),
-        cmocka_unit_test(what_cannot_be_a_token_is_refused),
+        cmocka_unit_test(a_text_that_cannot_be_a_token_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* dpnode-worker as a tool, played: what it is called with, and what it answers. A test that
- * includes this is linked with --wrap of dp_cli_tool_run and dp_cli_tool_follow; the process
- * itself is test_tool.c's business. */
+/* A mock of dpnode-worker as a tool: records its arguments and gives its answers. A test that
+ * includes this is linked with --wrap of dp_cli_tool_run and dp_cli_tool_follow; test_tool.c tests
+ * the process itself. */
 #ifndef DP_TESTS_UNIT_CLI_TOOL_KIT_H
 #define DP_TESTS_UNIT_CLI_TOOL_KIT_H
 
@@ -12,7 +12,7 @@
 
 static struct {
     uint32_t n_runs;
-    char words[4096]; /* of the last run, each with a blank behind it */
+    char words[4096]; /* of the last run, each followed by a blank */
     dp_status status; /* of the run itself */
     int exit;
     const char *answer; /* its standard output, with ' for ", or NULL */

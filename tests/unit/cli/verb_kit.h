@@ -1,6 +1,6 @@
-/* A verb run as main.c runs it, with a daemon that is played: what it was asked, what it answers,
- * and what the verb prints. All of cli/client.h is here, so no socket is. For verbs that ask a
- * daemon; the bytes on the socket are test_client.c's business. */
+/* Runs a verb like main.c, with a mock of the daemon: records its requests, gives its answers, and
+ * captures the output of the verb. Implements all of cli/client.h, so there is no socket. For verbs
+ * that ask a daemon; test_client.c tests the bytes on the socket. */
 #ifndef DP_TESTS_UNIT_CLI_VERB_KIT_H
 #define DP_TESTS_UNIT_CLI_VERB_KIT_H
 
@@ -30,7 +30,7 @@ static struct {
     bool is_down; /* no daemon is running */
     char out[VERB_TEXT_MAX];
     char err[VERB_TEXT_MAX];
-    const char *in; /* what the person has typed ahead; NULL: nothing */
+    const char *in; /* the input of the user; NULL: none */
 } verb_kit;
 
 /* ---- cli/client.h */
@@ -46,6 +46,12 @@ dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *
     }
     dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101", "dpnode up", "no daemon is running", "");
     return DP_CLOSED;
+}
+
+dp_status dp_client_bound(dp_client *client, uint32_t most_ms)
+{
+    CHECK(client->fd == -1 && most_ms > 0);
+    return DP_OK;
 }
 
 void dp_client_close(dp_client *client)
@@ -79,7 +85,7 @@ int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_
 {
     CHECK_OK(dp_control_end(&client->out, client->start, packer));
     verb_remember(client);
-    CHECK(verb_kit.n_answers > 0); /* Else the verb asks what the test does not expect. */
+    CHECK(verb_kit.n_answers > 0); /* Otherwise the test did not expect this request. */
     json_t *const notices = verb_kit.answers[0].notices;
     json_t *const answer = verb_kit.answers[0].result;
     *error = verb_kit.answers[0].error;
@@ -205,8 +211,8 @@ static inline void verb_read(FILE *file, char *text)
     fclose(file);
 }
 
-/* Words behind the verb's name, the last NULL. Gives the exit status; a command that does not parse
- * fails as main.c makes it. Forgets the requests of earlier calls. */
+/* The words after the verb's name, ended by NULL. Returns the exit status; a command that does not
+ * parse fails like in main.c. Drops the requests of earlier calls. */
 static inline int verb_words(const dp_verb *verb, const char *const *words)
 {
     static char room[DP_ARGUMENTS_MAX][512];

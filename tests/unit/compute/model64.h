@@ -1,5 +1,5 @@
-/* Whole models of every family in float64, one token after the other, with no cleverness: what the
- * engine is measured against. Forward only; central differences of it check the gradients. Test
+/* Whole models of every family in float64, one token after the other, without optimizations: the
+ * reference for the engine. Forward only; central differences of it check the gradients. Test
  * code. */
 #ifndef DP_TESTS_MODEL64_H
 #define DP_TESTS_MODEL64_H

@@ -1,5 +1,5 @@
-/* A round of parts among trainers in one process, for tests: what authors cut, what owners make of
- * it, and the record. */
+/* A round of parts among trainers in one process, for tests: the parts of authors, the sums of
+ * owners, and the record. */
 #ifndef DP_TESTS_UNIT_COMPUTE_PARTS_KIT_H
 #define DP_TESTS_UNIT_COMPUTE_PARTS_KIT_H
 
@@ -8,7 +8,7 @@
 
 enum { KIT_ONE = 65536, KIT_NODES_MAX = 4, KIT_PARTS = 4 };
 
-/* One of them of nothing, as in a model of few runs. */
+/* One of them is empty, as in a model of few runs. */
 static const dp_part_cuts kit_cuts = {.n = KIT_PARTS, .first = {0, 20000, 45000, 45001}};
 
 typedef struct kit_round {

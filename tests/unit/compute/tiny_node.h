@@ -1,4 +1,4 @@
-/* A trainer of a tiny run, opened and with its first weights, for tests of what trainers do. */
+/* A trainer of a tiny run, opened and with its first weights, for tests of trainers. */
 #ifndef DP_TESTS_UNIT_COMPUTE_TINY_NODE_H
 #define DP_TESTS_UNIT_COMPUTE_TINY_NODE_H
 

@@ -1,4 +1,4 @@
-/* Made-up updates, for tests of what is measured of them. */
+/* Artificial updates, for tests of measurements on them. */
 #ifndef DP_TESTS_UNIT_COMPUTE_UPDATE_KIT_H
 #define DP_TESTS_UNIT_COMPUTE_UPDATE_KIT_H
 

@@ -174,7 +174,7 @@ static inline double train_until(const peer *p, uint64_t round, uint32_t steps)
         done = a.msg.steps;
         loss = a.msg.loss;
         assert_int_equal(a.msg.tokens, (uint64_t)done * 4 * TINY_CONTEXT);
-        /* Nothing else than steps counts as computed, and they take a while. */
+        /* Only steps count as computed, and they take a while. */
         CHECK(a.msg.computed_us > 0 && a.msg.computed_us <= a.msg.trained_us);
         const dp_trainer_spent *const rest = &a.msg.spent;
         CHECK(a.msg.computed_us + rest->data_us + rest->publish_us + rest->apply_us +

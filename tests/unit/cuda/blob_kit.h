@@ -68,7 +68,7 @@ static inline void kit_fill(float *a, size_t n, size_t shape, uint64_t seed)
     }
 }
 
-/* A blob by the CPU, and what lies of it on the card. */
+/* A blob encoded by the CPU, and its parts on the card. */
 typedef struct kit_blob {
     dp_buf bytes;
     void *card_bytes;

@@ -6,7 +6,7 @@ enum { ROWS = 3 };
 static const size_t widths[] = {1, 7, 8, 31, 64, 100};
 enum { WIDTHS = sizeof widths / sizeof widths[0] };
 
-/* Sums over rows of what memory holds of dx. */
+/* Sums over rows of the stored dx. */
 static void check_bias(const void *card_bias, const float *before, const void *card_d, size_t rows,
                        size_t width, dp_precision type)
 {
@@ -40,7 +40,7 @@ static void check_activation(dp_activation_kind kind, dp_precision type, size_t 
     void *const card_x = near_put_at(x, wide, type, offset);
     void *const card_y = near_poison(n, type);
     void *const again = near_poison(n, type);
-    /* As a product leaves dy: in the first columns of what dx will fill. */
+    /* Like the output of a product: dy is in the first columns of the later dx. */
     void *const card_d = card_put(NULL, wide * near_bytes(type));
     for (size_t row = 0; row < ROWS; row++) {
         memcpy(d + row * cpu->inputs * width, dy + row * width, width * sizeof *d);

@@ -14,7 +14,7 @@ typedef struct attention_case {
     dp_cuda_attention_path path;
 } attention_case;
 
-/* As the engine has it: q, k and v side by side, and a gap behind them that is nobody's. */
+/* As in the engine: q, k and v side by side, followed by an unused gap. */
 typedef struct tensors {
     size_t ld;
     size_t ld_out;

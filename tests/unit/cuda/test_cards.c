@@ -391,7 +391,7 @@ static void an_nccl_that_fails_later_ends_the_team_with_a_sentence(void **state)
     }
 }
 
-/* The first one waits for what the second would have sent, and for nothing longer. */
+/* The first one waits only for the data that the second one would have sent. */
 static void a_process_that_dies_between_two_cards_is_noticed(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void a_card_that_another_has_is_named_and_the_team_serves_the_next(void *
     close_rig(&r);
 }
 
-static void what_is_no_team_of_cards_is_refused(void **state)
+static void an_invalid_group_of_cards_is_refused(void **state)
 {
     (void)state;
     const dp_backend *b = NULL;
@@ -520,7 +520,7 @@ int main(void)
         cmocka_unit_test(an_nccl_that_fails_later_ends_the_team_with_a_sentence),
         cmocka_unit_test(a_process_that_dies_between_two_cards_is_noticed),
         cmocka_unit_test(a_card_that_another_has_is_named_and_the_team_serves_the_next),
-        cmocka_unit_test(what_is_no_team_of_cards_is_refused),
+        cmocka_unit_test(an_invalid_group_of_cards_is_refused),
         cmocka_unit_test(several_cards_plan_one_s_share_of_the_moments),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

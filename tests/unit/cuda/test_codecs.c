@@ -118,8 +118,8 @@ static void every_size_of_block_does(void **state)
     card_order(0);
 }
 
-/* Values on, one float above and one below what lies between two steps; and so does every other
- * value between. */
+/* Values at the middle between two steps, one float above and one below it; and other values in
+ * between. */
 static void steps_are_those_of_the_quotient(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static float of_shape(unsigned shape, size_t i, float bell)
     switch (shape) {
     case 1: /* A stretch of large ones. */
         return at >= 900 && at < 1700 ? bell * 64 : bell;
-    case 2: /* Steps: ties at the border of what is kept. */
+    case 2: /* Steps: ties at the limit of the kept elements. */
         return (float)(int)(bell * 24) * 0x1p-7F;
     case 3: /* 128 neighbours above all others. */
         return at >= 2048 && at < 2176 ? bell * 0x1p40F : bell;
@@ -209,7 +209,7 @@ static void the_golden_blobs_come_out(void **state)
     golden_each(check_golden);
 }
 
-static void what_the_cpu_refuses_is_said(void **state)
+static void a_refusal_of_the_cpu_is_reported(void **state)
 {
     (void)state;
     static const float values[] = {NAN, INFINITY, -INFINITY, 0x1.000002p60F};
@@ -243,7 +243,7 @@ int main(void)
         cmocka_unit_test(steps_are_those_of_the_quotient),
         cmocka_unit_test(the_largest_of_every_kind_of_run_are_the_cpu_s),
         cmocka_unit_test(the_golden_blobs_come_out),
-        cmocka_unit_test(what_the_cpu_refuses_is_said),
+        cmocka_unit_test(a_refusal_of_the_cpu_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void an_error_of_the_card_stays_with_its_first_sentence(void **state)
     const dp_why first = device.problem;
     CHECK(DP_CUDA(&device, fill, memory, 0, 64, device.compute) == DP_IO);
     CHECK(dp_cuda_wait(&device, device.compute) == DP_IO);
-    CHECK(fake_cuda_calls() == calls); /* Nobody asks a card that is gone. */
+    CHECK(fake_cuda_calls() == calls); /* A lost card is not queried. */
     CHECK(strcmp(device.problem.text, first.text) == 0);
     CHECK(dp_cuda_api_of()->device_free(memory) == 0);
 }

@@ -1,5 +1,5 @@
-/* The CUDA backend whole, its kernels on the emulator: beside the CPU, within itself, and on a card
- * that fails. */
+/* The whole CUDA backend, with its kernels on the emulator: compared with the CPU, with itself, and
+ * on a failing card. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>
@@ -402,7 +402,7 @@ static void *train_elsewhere(void *context)
     return NULL;
 }
 
-/* The fake card ends the test where a call goes to another one. */
+/* The fake card ends the test if a call goes to another card. */
 static void the_second_card_is_reached_from_every_thread(void **state)
 {
     (void)state;
@@ -471,8 +471,8 @@ static dp_engine *with_displacement(const fake_cuda *fake)
     return e;
 }
 
-/* Where every stream is late, who does not wait for the half encodes the whole, and who then waits
- * for the encoding alone is given it. */
+/* If every stream is late, an engine that does not wait for the half encodes the whole, and one
+ * that then waits only for the encoding gets it. */
 static void a_blob_is_made_of_what_was_put_on_before_it(void **state)
 {
     (void)state;
@@ -500,8 +500,8 @@ static void a_blob_is_made_of_what_was_put_on_before_it(void **state)
     CHECK(fake_cuda_used() == 0);
 }
 
-/* The card does what is on the other stream only when it is asked for: what a step writes in
- * between must not be in it. */
+/* The card executes the other stream only on request: the writes of a step in between must not
+ * affect it. */
 static void a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began(void **state)
 {
     (void)state;

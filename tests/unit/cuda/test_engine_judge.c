@@ -1,5 +1,5 @@
-/* Updates judged on a card: near what the CPU finds of them, and its training goes on to the
- * bit. */
+/* Updates judged on a card: results near those of the CPU, and training continues with the same
+ * bits. */
 #include "compute/backend/plugin.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"

@@ -1,5 +1,5 @@
-/* The optimizers on a card, whole: a few steps beside the CPU's engine, and a state that is lent
- * and taken. */
+/* The whole optimizers on a card: a few steps compared with the CPU's engine, and a state that is
+ * exported and imported. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Steps in fp16 on a card: a gradient that overflows costs the step and nothing else, and a trainer
- * halves its scale until none does. */
+/* Steps in fp16 on a card: an overflowing gradient drops only the step, and a trainer halves its
+ * scale until none overflows. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>

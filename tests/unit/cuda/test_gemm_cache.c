@@ -35,7 +35,7 @@ static dp_gemm_found found_for(uint64_t m)
     return found;
 }
 
-static void what_was_found_comes_back_from_the_file(void **state)
+static void found_algorithms_come_back_from_the_file(void **state)
 {
     (void)state;
     for (uint64_t m = 1; m <= 5; m++) {
@@ -124,7 +124,7 @@ static void check_has(dp_gemm_cache *of, const dp_gemm_found *wanted)
 
 /* Killed in its first run, a process would search again, and a search by time may end with another
  * algorithm. */
-static void what_was_found_is_in_the_file_at_once(void **state)
+static void found_algorithms_are_in_the_file_at_once(void **state)
 {
     (void)state;
     tempdir dir;
@@ -188,14 +188,14 @@ static void without_a_file_the_table_has_it_still(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_found_comes_back_from_the_file, open_caches,
+        cmocka_unit_test_setup_teardown(found_algorithms_come_back_from_the_file, open_caches,
                                         close_caches),
         cmocka_unit_test_setup_teardown(the_file_of_another_card_is_of_no_use, open_caches,
                                         close_caches),
         cmocka_unit_test_setup_teardown(a_spoiled_line_ends_the_reading, open_caches, close_caches),
         cmocka_unit_test_setup_teardown(the_table_has_an_end, open_caches, close_caches),
         cmocka_unit_test(products_that_differ_have_other_keys),
-        cmocka_unit_test(what_was_found_is_in_the_file_at_once),
+        cmocka_unit_test(found_algorithms_are_in_the_file_at_once),
         cmocka_unit_test(two_processes_of_one_card_agree_and_lose_nothing),
         cmocka_unit_test(without_a_file_the_table_has_it_still),
     };

@@ -26,7 +26,7 @@ static int close_device(void **state)
     return 0;
 }
 
-/* Work that says how it was run, and ends as it is told. */
+/* Work that records how it was run, and returns the given status. */
 typedef struct work {
     unsigned plain;
     unsigned captured;

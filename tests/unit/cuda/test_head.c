@@ -28,7 +28,7 @@ static void check_classifier(const head_case *h)
         targets[row] = (uint32_t)((row * 7919 + h->vocab - 1) % h->vocab);
         memcpy(logits + row * h->vocab, x + row * h->ld, h->vocab * sizeof *x);
         for (size_t i = h->vocab; i < h->ld; i++) {
-            x[row * h->ld + i] = row == 1 ? NAN : 1e4F; /* Nobody may look there. */
+            x[row * h->ld + i] = row == 1 ? NAN : 1e4F; /* No kernel may read there. */
         }
     }
     void *const card_x = near_put_at(x, n, h->type, h->offset);

@@ -1,4 +1,4 @@
-/* The emulator itself: what kernels may rely on, and the mistakes that it finds. */
+/* The emulator itself: its guarantees for kernels, and the mistakes that it finds. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -181,7 +181,7 @@ static uint32_t one(uint32_t block, uint32_t thread)
     return 1;
 }
 
-static void what_runs_beside_threads_comes_when_it_is_waited_for(void **state)
+static void asynchronous_copies_arrive_when_they_are_waited_for(void **state)
 {
     (void)state;
     every(PROBE_ARRIVES, one);
@@ -226,7 +226,7 @@ int main(void)
         cmocka_unit_test(a_missing_barrier_shows_in_another_order),
         cmocka_unit_test(barriers_that_not_all_reach_are_found),
         cmocka_unit_test(wrong_masks_are_found),
-        cmocka_unit_test(what_runs_beside_threads_comes_when_it_is_waited_for),
+        cmocka_unit_test(asynchronous_copies_arrive_when_they_are_waited_for),
         cmocka_unit_test(registers_come_from_those_that_others_give_back),
         cmocka_unit_test(sizes_that_no_device_takes_are_found),
         cmocka_unit_test(accesses_past_the_end_are_found),

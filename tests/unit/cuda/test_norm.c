@@ -184,7 +184,7 @@ static void compare(const norm_case *c, const norm_host *h, const norm_card *d)
     }
 }
 
-/* Sums over rows of what memory holds of dx, behind what was there; nothing where nobody asked. */
+/* Sums over rows of the stored dx, added to the previous values; unchanged if not requested. */
 static void check_sum(const norm_case *c, const float *before, const norm_card *d)
 {
     float *const dx = near_get(d->dx, c->rows * c->width, c->stream);

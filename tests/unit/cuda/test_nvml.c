@@ -37,7 +37,7 @@ static void only_work_of_others_counts_as_busy(void **state)
     CHECK(look_at("others:2000").percent == 42);
 }
 
-static void what_the_library_does_not_know_stays_unknown(void **state)
+static void values_unknown_to_the_library_stay_unknown(void **state)
 {
     (void)state;
     const dp_device none[] = {look_at("init"), look_at("bus"), look("", "0000:ff:00.0")};
@@ -57,7 +57,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heat_and_power_of_a_card_are_read),
         cmocka_unit_test(only_work_of_others_counts_as_busy),
-        cmocka_unit_test(what_the_library_does_not_know_stays_unknown),
+        cmocka_unit_test(values_unknown_to_the_library_stay_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The optimizers' kernels beside the CPU's: AdamW and weights in bf16 by bits, what follows norms
- * within their rounding. */
+/* The optimizers' kernels beside the CPU's: AdamW and weights in bf16 bit by bit, rules that depend
+ * on norms within their rounding. */
 #include <math.h>
 
 #include "compute/cpu/half.h"

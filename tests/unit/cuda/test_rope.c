@@ -3,7 +3,7 @@
 #include "compute/cuda/rope.h"
 #include "tests/unit/cuda/near.h"
 
-enum { LENGTH = 5, HEADS = 3, KV_HEADS = 2, TAIL = 4 /* columns of v, which nobody may touch */ };
+enum { LENGTH = 5, HEADS = 3, KV_HEADS = 2, TAIL = 4 /* columns of v, which must not change */ };
 
 typedef struct rope_case {
     size_t rows;

@@ -124,8 +124,8 @@ static void scaling_is_that_of_the_cpu(void **state)
     }
 }
 
-/* One snapshot on card and CPU; x is spoiled at one place if it is below n. Returns what bad was in
- * the end. */
+/* One snapshot on card and CPU; x is spoiled at one place if it is below n. Returns the final value
+ * of bad. */
 static uint32_t snapshot(size_t n, bool feedback, size_t spoiled, float with)
 {
     const cudaStream_t stream = card_open();
@@ -169,7 +169,7 @@ static void snapshots_are_those_of_the_cpu(void **state)
     }
 }
 
-static void what_is_not_finite_is_found_at_every_place(void **state)
+static void a_value_that_is_not_finite_is_found_at_every_place(void **state)
 {
     (void)state;
     for (size_t at = 0; at < 37; at++) {
@@ -209,7 +209,7 @@ int main(void)
         cmocka_unit_test(sums_and_differences_are_those_of_the_cpu),
         cmocka_unit_test(scaling_is_that_of_the_cpu),
         cmocka_unit_test(snapshots_are_those_of_the_cpu),
-        cmocka_unit_test(what_is_not_finite_is_found_at_every_place),
+        cmocka_unit_test(a_value_that_is_not_finite_is_found_at_every_place),
         cmocka_unit_test(vectors_are_looked_through_to_their_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The owner's limits and pause, played: all of daemon/peer/bandwidth_limiter.h that the control
- * socket asks. Beside call_kit.h. */
+/* A mock of the owner's limits and pause: all functions of daemon/peer/bandwidth_limiter.h that the
+ * control socket calls. Used with call_kit.h. */
 #ifndef DP_TESTS_UNIT_DAEMON_BANDWIDTH_LIMITER_KIT_H
 #define DP_TESTS_UNIT_DAEMON_BANDWIDTH_LIMITER_KIT_H
 

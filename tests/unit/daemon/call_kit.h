@@ -1,7 +1,7 @@
-/* One method of the control socket over a driver that is played: its parameters, and what is
- * answered. The desk (desk.h) gives store, store thread and event log; all of control.c is played
- * here, and so is what driver.c tells people. For files control_*.c; sockets and clients are
- * test_control.c's business. */
+/* Calls one method of the control socket with a mock of the driver: gives its parameters and
+ * records its answer. desk.h provides store, store thread and event log; this file replaces all of
+ * control.c, and the answers of driver.c for users. For files control_*.c; test_control.c tests
+ * sockets and clients. */
 #ifndef DP_TESTS_UNIT_DAEMON_CALL_KIT_H
 #define DP_TESTS_UNIT_DAEMON_CALL_KIT_H
 
@@ -178,7 +178,7 @@ static inline dp_driver *call_open(void)
     return driver;
 }
 
-/* Forgets what was answered. */
+/* Drops the recorded answer. */
 static inline void call_clear(void)
 {
     for (uint32_t i = 0; i < call_kit.n_frames; i++) {
@@ -219,7 +219,7 @@ struct call_pair {
         .key = (key_), .is_flag = true, .flag = (flag_)                                            \
     }
 
-/* Calls the method with these and forgets what was answered before. */
+/* Calls the method with these parameters and drops the previous answer. */
 static inline void call_with(dp_method *method, const struct call_pair *pairs, size_t n)
 {
     const dp_call call = {.daemon = &desk.daemon, .client = 1, .id = 7};

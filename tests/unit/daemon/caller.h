@@ -1,4 +1,4 @@
-/* A client of the control socket, as tests play it: a socket, what it heard, and requests to
+/* A client of the control socket for tests: a socket, its received messages, and requests to
  * send. */
 #ifndef DP_TESTS_UNIT_DAEMON_CALLER_H
 #define DP_TESTS_UNIT_DAEMON_CALLER_H

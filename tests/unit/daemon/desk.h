@@ -1,6 +1,7 @@
-/* A driver without node and transport: store, store thread and event log are real, and what
- * driver.c does for the other files of the driver is played here. A test plays whatever else its
- * file calls. Not for tests of driver.c or of the control socket: those take house.h. */
+/* A driver without node and transport: store, store thread and event log are real, and this file
+ * mocks the functions of driver.c for the other files of the driver. A test mocks all other
+ * functions that its file calls. Not for tests of driver.c or of the control socket: those use
+ * house.h. */
 #ifndef DP_TESTS_UNIT_DAEMON_DESK_H
 #define DP_TESTS_UNIT_DAEMON_DESK_H
 

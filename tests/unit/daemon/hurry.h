@@ -1,5 +1,5 @@
-/* Timers of the code under test end at once, in the order in which they would: for tests of files
- * whose waits are long and do not matter. */
+/* Timers of the code under test end at once, in their usual order: for tests of files with long
+ * waits that do not matter. */
 #ifndef DP_TESTS_UNIT_DAEMON_HURRY_H
 #define DP_TESTS_UNIT_DAEMON_HURRY_H
 

@@ -1,4 +1,4 @@
-/* A daemon in the middle of a join that nobody answers: it has a driver, and knows its run. */
+/* A daemon in the middle of a join that no peer answers: it has a driver, and knows its run. */
 #ifndef DP_TESTS_UNIT_DAEMON_JOINING_H
 #define DP_TESTS_UNIT_DAEMON_JOINING_H
 

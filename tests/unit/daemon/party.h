@@ -24,7 +24,7 @@ struct party {
     size_t credential_bytes[PARTY_GUESTS];
 };
 
-/* One guest with its transport and what its hooks were told. */
+/* One guest with its transport and the calls of its hooks. */
 struct guest {
     uv_loop_t *loop;
     dp_transport *transport;

@@ -1,5 +1,5 @@
-/* An object transfer with a store, a store thread and a transport, and two of them that are linked
- * in one loop: what the tests of object transfers share. */
+/* Shared by the tests of object transfers: an object transfer with a store, a store thread and a
+ * transport, and two of them that are linked in one loop. */
 #ifndef DP_TESTS_UNIT_DAEMON_POST_H
 #define DP_TESTS_UNIT_DAEMON_POST_H
 

@@ -1,4 +1,4 @@
-/* Two guests in one loop, and what tests of the transport wait for. */
+/* Two guests in one loop, and the conditions for which tests of the transport wait. */
 #ifndef DP_TESTS_UNIT_DAEMON_SCENE_H
 #define DP_TESTS_UNIT_DAEMON_SCENE_H
 

@@ -1,4 +1,4 @@
-/* Somebody at the port of a guest who knows nothing of the protocol: a plain socket. */
+/* A stranger at the port of a guest that does not know the protocol: a plain socket. */
 #ifndef DP_TESTS_UNIT_DAEMON_STRANGER_H
 #define DP_TESTS_UNIT_DAEMON_STRANGER_H
 

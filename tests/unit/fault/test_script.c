@@ -82,7 +82,7 @@ static void an_empty_line_and_a_comment_are_nothing(void **state)
     assert_int_equal(good("   # cut it all").verb, DP_FAULT_NOTHING);
 }
 
-static void what_does_not_parse_is_told_with_its_column(void **state)
+static void a_parse_error_is_reported_with_its_column(void **state)
 {
     static const struct {
         const char *line;
@@ -142,7 +142,7 @@ int main(void)
         cmocka_unit_test(a_direction_makes_it_one_way),
         cmocka_unit_test(from_names_who_dials),
         cmocka_unit_test(an_empty_line_and_a_comment_are_nothing),
-        cmocka_unit_test(what_does_not_parse_is_told_with_its_column),
+        cmocka_unit_test(a_parse_error_is_reported_with_its_column),
         cmocka_unit_test(mutated_lines_give_a_command_or_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

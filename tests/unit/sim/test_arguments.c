@@ -4,7 +4,7 @@
 
 enum { WORDS_MAX = 10 };
 
-/* Of the words of this line. */
+/* The arguments of this line. */
 static dp_status read_line(dp_arguments *args, const char *line, dp_why *why)
 {
     static char copy[200];
@@ -35,7 +35,7 @@ static void seeds_are_one_number_or_two(void **state)
     CHECK(args.first == 16);
 }
 
-static void what_is_no_seed_is_refused_with_its_text(void **state)
+static void a_text_that_is_no_seed_is_refused_with_its_text(void **state)
 {
     static const char *const wrong[] = {
         "--seed x",    "--seed -1",   "--seed 1x",    "--seed 0",    "--seed 18446744073709551616",
@@ -143,7 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeds_are_one_number_or_two),
-        cmocka_unit_test(what_is_no_seed_is_refused_with_its_text),
+        cmocka_unit_test(a_text_that_is_no_seed_is_refused_with_its_text),
         cmocka_unit_test(every_option_refuses_what_it_cannot_use),
         cmocka_unit_test(a_value_that_is_empty_is_none),
         cmocka_unit_test(an_unknown_word_and_a_missing_seed_are_told),

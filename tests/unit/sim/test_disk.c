@@ -103,6 +103,30 @@ static void an_object_stays_while_a_row_needs_it(void **state)
     dp_disk_close(&disk);
 }
 
+static void there_is_one_checkpoint_of_each_round(void **state)
+{
+    dp_disk disk = {0};
+    dp_disk_write save = {.kind = DP_WRITE_CHECKPOINT};
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        save.round = i < 1 ? 5 : 7;
+        save.object = i < 1 ? 1 : 2;
+        dp_disk_begin(&disk, &save, 0, 1);
+        dp_disk_write_free(dp_disk_end(&disk));
+    }
+    assert_int_equal(disk.n_checkpoints, 2);
+    assert_true(disk.checkpoints[0].round == 5 && dp_disk_holds(&disk, 1));
+    assert_true(disk.checkpoints[1].round == 7 && dp_disk_holds(&disk, 2));
+    save.round = 9;
+    save.object = 3;
+    dp_disk_begin(&disk, &save, 0, 1);
+    dp_disk_write_free(dp_disk_end(&disk));
+    assert_true(disk.checkpoints[0].round == 7 && disk.checkpoints[1].round == 9);
+    assert_false(dp_disk_holds(&disk, 1));
+    dp_disk_close(&disk);
+}
+
 static void a_lost_vote_table_means_another_vote_key(void **state)
 {
     dp_disk disk = {.vote_key = 1, .incarnation = 4};
@@ -171,6 +195,7 @@ int main(void)
         cmocka_unit_test(an_object_stays_while_a_row_needs_it),
         cmocka_unit_test(a_disk_that_is_slow_no_more_ends_sooner_what_it_has_begun),
         cmocka_unit_test(a_backup_has_an_older_row_of_what_was_published),
+        cmocka_unit_test(there_is_one_checkpoint_of_each_round),
         cmocka_unit_test(a_lost_vote_table_means_another_vote_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

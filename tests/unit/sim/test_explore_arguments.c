@@ -4,7 +4,7 @@
 
 enum { WORDS_MAX = 20 };
 
-/* Of the words of this line, after --explore. */
+/* The arguments of this line, after --explore. */
 static dp_status read_line(dp_explore_arguments *args, const char *line, dp_why *why)
 {
     static char copy[200];

@@ -87,7 +87,7 @@ static void chunks_in_any_order_make_the_bytes_that_were_put(void **state)
     for (uint32_t i = shelf.items[object].n_chunks; i > 0; i--) {
         assert_false(dp_part_whole(dp_parts_find(&disk.parts, object)));
         write_chunk(&disk, &shelf, object, i - 1);
-        write_chunk(&disk, &shelf, object, i - 1); /* A copy changes nothing. */
+        write_chunk(&disk, &shelf, object, i - 1); /* A copy has no effect. */
         end_writes(&disk);
     }
     assert_true(dp_part_whole(dp_parts_find(&disk.parts, object)));
@@ -138,7 +138,7 @@ static void a_crash_keeps_the_chunks_that_were_written(void **state)
     dp_shelf_close(&shelf);
 }
 
-static void what_is_not_wanted_any_more_goes_with_its_chunks(void **state)
+static void an_unwanted_object_is_dropped_with_its_chunks(void **state)
 {
     dp_shelf shelf = {0};
     dp_disk disk = {0};
@@ -164,7 +164,7 @@ int main(void)
         cmocka_unit_test(chunks_in_any_order_make_the_bytes_that_were_put),
         cmocka_unit_test(one_wrong_byte_is_not_what_was_put),
         cmocka_unit_test(a_crash_keeps_the_chunks_that_were_written),
-        cmocka_unit_test(what_is_not_wanted_any_more_goes_with_its_chunks),
+        cmocka_unit_test(an_unwanted_object_is_dropped_with_its_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

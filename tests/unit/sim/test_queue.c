@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "tests/sim/queue.h"
 
-static void what_is_earlier_comes_first_and_equals_keep_their_order(void **state)
+static void earlier_occasions_come_first_and_equal_ones_keep_their_order(void **state)
 {
     dp_queue queue = {0};
     dp_rng rng;
@@ -55,7 +55,7 @@ static void a_shared_packet_lives_until_its_last_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_earlier_comes_first_and_equals_keep_their_order),
+        cmocka_unit_test(earlier_occasions_come_first_and_equal_ones_keep_their_order),
         cmocka_unit_test(a_shared_packet_lives_until_its_last_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

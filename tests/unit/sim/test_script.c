@@ -13,7 +13,7 @@ static dp_status read_text(dp_script *script, const char *text, dp_why *why)
     return status;
 }
 
-static void what_is_written_is_read_back(void **state)
+static void a_written_script_is_read_back(void **state)
 {
     dp_script script = {.options = {.seed = UINT64_MAX,
                                     .nodes = 7,
@@ -56,7 +56,7 @@ static void what_is_written_is_read_back(void **state)
     assert_string_equal(again.invariant, "M14");
 }
 
-static void what_does_not_parse_is_told_with_its_line(void **state)
+static void a_parse_error_is_reported_with_its_line(void **state)
 {
     static const struct {
         const char *text;
@@ -102,8 +102,8 @@ static void another_version_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(what_does_not_parse_is_told_with_its_line),
+        cmocka_unit_test(a_written_script_is_read_back),
+        cmocka_unit_test(a_parse_error_is_reported_with_its_line),
         cmocka_unit_test(another_version_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

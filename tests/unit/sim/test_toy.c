@@ -45,7 +45,7 @@ static void displacement_is_never_made_or_lost(void **state)
     }
 }
 
-static void what_is_left_out_is_all_in_the_next_publication(void **state)
+static void left_out_work_is_all_in_the_next_publication(void **state)
 {
     dp_toy toy;
     dp_toy_parcel first;
@@ -185,7 +185,7 @@ static void any_bytes_give_a_vector_or_a_status(void **state)
     }
 }
 
-/* Parts 0 and 2 of three: what is counted is counted, and the rest is as if left out. */
+/* Parts 0 and 2 of three: these are counted, and the rest is as if left out. */
 static void a_publication_settles_part_by_part(void **state)
 {
     dp_toy toy;
@@ -244,7 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(displacement_is_never_made_or_lost),
-        cmocka_unit_test(what_is_left_out_is_all_in_the_next_publication),
+        cmocka_unit_test(left_out_work_is_all_in_the_next_publication),
         cmocka_unit_test(a_restored_publication_settles_as_the_living_one_would),
         cmocka_unit_test(settling_twice_is_settling_once),
         cmocka_unit_test(a_loaded_state_goes_on_as_the_one_it_was_taken_from),

@@ -65,7 +65,7 @@ static inline dp_status do_chain_again(dp_store *store)
     return dp_chain_append(store, &run, &row);
 }
 
-/* The head once more, as the root key would have it; no checkpoint lies behind it. */
+/* The head again, as after a FORK; no checkpoint is after it. */
 static inline dp_status do_fork(dp_store *store)
 {
     const dp_hash run = dp_book_run();

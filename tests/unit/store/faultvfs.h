@@ -30,7 +30,7 @@ struct fault_undo {
 static struct {
     fault_kind kind;
     const char *only;        /* Part of the path of the file it is about; NULL: all. */
-    const char *while_there; /* FAULT_FULL lasts as long as this file exists; NULL: for good. */
+    const char *while_there; /* FAULT_FULL lasts as long as this file exists; NULL: forever. */
     uint64_t ops;            /* Writes, truncates and syncs so far. */
     uint64_t at;             /* The op that fails; 0: none. */
     bool dead;
@@ -53,8 +53,8 @@ static inline sqlite3_file *real_of(sqlite3_file *file)
 
 typedef enum fault_what { FAULT_GROW, FAULT_OVERWRITE, FAULT_SYNC } fault_what;
 
-/* Counts one op; SQLITE_OK if it may go on. A full disk refuses what makes a file grow, and nothing
- * else. */
+/* Counts one op; SQLITE_OK if it may continue. A full disk refuses only ops that make a file
+ * grow. */
 static inline int fault_op(const fault_file *file, fault_what what)
 {
     if (fault.dead) {
@@ -283,7 +283,7 @@ static inline void fault_revert(const struct fault_undo *undo, dp_rng *rng)
     fclose(file);
 }
 
-/* The power was cut: decide what of the unsynced writes is on the disk. Call after the store was
+/* The power was cut: decides which unsynced writes are on the disk. Call after the store was
  * closed. */
 static inline void fault_settle(uint64_t seed)
 {

@@ -1,4 +1,4 @@
-/* A workload that notes what the store has acknowledged, and the check that nothing acknowledged is
+/* A workload that records the acknowledged writes of the store, and the check that none of them is
  * lost. */
 #ifndef DP_TESTS_UNIT_STORE_LEDGER_H
 #define DP_TESTS_UNIT_STORE_LEDGER_H
@@ -103,7 +103,7 @@ static inline dp_status ledger_visit(const dp_store_row *row, void *context)
     return whole ? DP_OK : DP_NOTFOUND;
 }
 
-/* Everything acknowledged is there and whole, and nothing that is there is broken. */
+/* All acknowledged data are present and whole, and no present data are broken. */
 static inline bool ledger_holds(dp_store *store, const ledger *book)
 {
     const dp_hash run = name_of(1);

@@ -1,5 +1,5 @@
-/* One chosen statement of the store fails: the linker puts the functions below in place of what the
- * store calls; what SQLite calls itself stays. A statement that fails so has done nothing. */
+/* One chosen statement of the store fails: the linker replaces the functions that the store calls
+ * by those below; SQLite's own calls do not change. A failed statement has done nothing. */
 #ifndef DP_TESTS_UNIT_STORE_STRIKE_H
 #define DP_TESTS_UNIT_STORE_STRIKE_H
 

@@ -117,7 +117,7 @@ static void test_R8_a_checkpoint_begun_and_not_committed_is_dropped_at_start(voi
     shelf_close(&s);
 }
 
-static void what_could_not_be_adopted_keeps_no_place(void **state)
+static void a_checkpoint_that_could_not_be_adopted_keeps_no_place(void **state)
 {
     (void)state;
     const dp_hash run = name_of(1);
@@ -259,7 +259,7 @@ int main(void)
         cmocka_unit_test(a_buffer_too_small_does_not_make_a_checkpoint_bad),
         cmocka_unit_test(a_checkpoint_is_complete_only_with_its_object),
         cmocka_unit_test(test_R8_a_checkpoint_begun_and_not_committed_is_dropped_at_start),
-        cmocka_unit_test(what_could_not_be_adopted_keeps_no_place),
+        cmocka_unit_test(a_checkpoint_that_could_not_be_adopted_keeps_no_place),
         cmocka_unit_test(no_more_are_kept_for_ever_than_there_are_places),
         cmocka_unit_test(test_R7_retention_keeps_two_and_one_of_an_hour_and_a_day),
         cmocka_unit_test(test_R7_a_kept_checkpoint_is_never_pruned),

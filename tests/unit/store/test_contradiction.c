@@ -1,5 +1,5 @@
-/* Rows that contradict each other or their own bounds, as damage and strangers leave them: told or
- * left out, and never believed. */
+/* Rows that contradict each other or their own bounds, as by damage or strangers: reported or left
+ * out, and never trusted. */
 #include "tests/unit/store/shelf.h"
 
 #include <unistd.h>

@@ -74,8 +74,8 @@ static void use_all(shelf *s)
         free(wanted);
     }
     if (dp_vote_load(s->store, &run, &vote, &buf) == DP_OK) {
-        /* Never another vote than one that was saved: before the damage, below, or none after a
-         * rebuild. */
+        /* The vote is always one that was saved: that before the damage, a lower one, or none after
+         * a rebuild. */
         CHECK((vote.slot == ROUNDS || vote.slot == ROUNDS + 1) && vote.promised == 2 &&
               vote.accepted == 1);
     }
@@ -119,8 +119,7 @@ static void damage_one_file(const char *name, uint64_t seed)
     shelf_close(&s);
 }
 
-/* Nothing but the queries refuses it, at every start: a damaged row would be mended again and
- * again. */
+/* Only the queries refuse it, at every start: a damaged row would be repaired repeatedly. */
 static void a_wrong_letter_in_the_schema_sets_the_file_aside(void **state)
 {
     static const char column[] = "keep2 BLOB";
@@ -260,7 +259,8 @@ static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
     (void)state;
     shelf_of_two_times(&s);
     CHECK_OK(dp_store_open(&s.store, s.path, &s.options, &s.report, &why));
-    assert_true(s.report.moved_to[0] == '\0'); /* The key of the vote and what is left stay. */
+    /* The key of the vote and the remaining rows stay. */
+    assert_true(s.report.moved_to[0] == '\0');
     const dp_hash run = name_of(1);
     CHECK_OK(dp_chain_cut(s.store, &run, 1)); /* As the daemon does when slot 2 is not there. */
     for (uint64_t slot = 2; slot <= ROUNDS; slot++) {
@@ -330,7 +330,7 @@ static void chunks_whose_table_cannot_be_read_are_begun_anew(void **state)
     shelf_close(&s);
 }
 
-/* They are begun anew only after meta.db says so. */
+/* They start again only after meta.db has recorded it. */
 static void chunks_that_cannot_be_marked_on_a_full_disk_stay(void **state)
 {
     ledger book = {0};

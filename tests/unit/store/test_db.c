@@ -139,7 +139,7 @@ static void a_database_of_another_program_is_refused(void **state)
     dp_store_close(s.store);
     s.store = NULL;
     assert_int_equal(unlink(shelf_file(&s, "reserve.bin")),
-                     0); /* Nothing says that the folder is ours. */
+                     0); /* Nothing marks the folder as ours. */
     set_header(shelf_file(&s, "meta.db"), 68, other);
     CHECK_STATUS(dp_store_open(&store, s.path, &s.options, NULL, NULL), DP_BADMSG);
     shelf_close(&s);

@@ -1,5 +1,5 @@
-/* The directory of a store: what disks it may lie on. and who may enter it. Its lock and files are
- * tested with the store. */
+/* The directory of a store: the allowed disks, and the users that may enter it. Its lock and files
+ * are tested with the store. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void a_directory_of_a_store_that_others_may_enter_is_made_private(void **
     assert_int_equal(mode_of(&dir, "meta.db-wal"), 0600);
     assert_int_equal(mode_of(&dir, "root.key"), 0644); /* To be refused when it is read. */
     CHECK_OK(dp_dir_open(&opened, dir.path, NULL));
-    assert_int_equal(opened.mode_was + opened.n_tightened, 0); /* Nothing is left to tell. */
+    assert_int_equal(opened.mode_was + opened.n_tightened, 0); /* Nothing is left to report. */
     dp_dir_close(&opened);
     tempdir_close(&dir);
 }

@@ -1,5 +1,4 @@
-/* Every call of the system that store/dir.c makes, failing once. The calls below stand in front of
- * libc's. */
+/* Every system call of store/dir.c, failing once. The calls below replace those of libc. */
 #include "tests/lib/check.h"
 #include "tests/lib/tempdir.h"
 
@@ -116,7 +115,7 @@ ssize_t read(int fd, void *data, size_t size)
     return REAL(read, ssize_t(*)(int, void *, size_t))(fd, data, size);
 }
 
-/* Does not fail, but tells a network file system. */
+/* Does not fail, but reports a network file system. */
 int statfs(const char *path, struct statfs *out)
 {
     const int result = REAL(statfs, int (*)(const char *, struct statfs *))(path, out);
@@ -180,7 +179,7 @@ static dp_status try_secret(const char *path)
     return status;
 }
 
-/* A store whose meta.db and the log beside it are noise. */
+/* A store whose meta.db and its log are noise. */
 static dp_status try_damaged(const char *path)
 {
     dp_store *store = NULL;
@@ -301,7 +300,7 @@ static void a_ballast_that_does_not_come_back_is_told(void **state)
     fails_with = ENOSPC;
     fails_at = 1;
     calls = 0;
-    CHECK_OK(dp_store_open(&store, path, &options, NULL, NULL)); /* It opens all the same. */
+    CHECK_OK(dp_store_open(&store, path, &options, NULL, NULL)); /* It opens nevertheless. */
     CHECK(!dp_store_reserve_held(store));
     calls = 0;
     CHECK_STATUS(dp_store_refill_reserve(store), DP_NOSPACE);
@@ -330,7 +329,7 @@ static void a_network_file_system_is_told_with_its_path_and_the_way_out(void **s
     CHECK_OK(dp_dir_check_disk("/tmp", &why));
 }
 
-static void what_is_no_folder_and_no_lock_file_is_told(void **state)
+static void a_wrong_folder_or_lock_file_is_reported(void **state)
 {
     (void)state;
     tempdir dir;
@@ -390,7 +389,7 @@ int main(void)
         cmocka_unit_test(every_call_of_the_system_that_fails_is_told_and_leaves_nothing_open),
         cmocka_unit_test(a_ballast_that_does_not_come_back_is_told),
         cmocka_unit_test(a_network_file_system_is_told_with_its_path_and_the_way_out),
-        cmocka_unit_test(what_is_no_folder_and_no_lock_file_is_told),
+        cmocka_unit_test(a_wrong_folder_or_lock_file_is_reported),
         cmocka_unit_test(a_secret_longer_than_the_room_for_it_is_told),
         cmocka_unit_test(a_path_that_is_too_long_is_told),
     };

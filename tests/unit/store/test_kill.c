@@ -7,8 +7,7 @@
 
 enum { KILLS = 25 };
 
-/* The child writes rounds for ever and tells the book over the pipe after each step that was
- * acknowledged. */
+/* The child writes rounds forever and sends the book over the pipe after each acknowledged step. */
 static void write_for_ever(shelf *s, int out, ledger book)
 {
     dp_status status = dp_store_open(&s->store, s->path, &s->options, NULL, NULL);
@@ -24,7 +23,7 @@ static void write_for_ever(shelf *s, int out, ledger book)
     _exit(status == DP_OK ? 0 : 1);
 }
 
-/* Kill a writer after it told of some rounds, wherever it is by then; the last book it told of. */
+/* Kills a writer after it has reported some rounds, at any point; returns its last book. */
 static ledger kill_one(shelf *s, const ledger *before, unsigned rounds, unsigned spin)
 {
     int ends[2];
@@ -69,7 +68,7 @@ static void test_R3_nothing_acknowledged_is_lost_by_sigkill(void **state)
         dp_chain_tip tip;
         const dp_hash run = name_of(1);
         CHECK_OK(dp_chain_head(s.store, &run, &tip));
-        book.record = tip.slot; /* May be one more than was told. */
+        book.record = tip.slot; /* May be one more than was reported. */
         const dp_status blobs = dp_object_prune(s.store, &run, DP_PIN_BLOB, 0);
         CHECK_OK(blobs);
     }
@@ -100,7 +99,7 @@ static void test_R4_another_process_is_kept_out(void **state)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        /* The lock came along with the fork; a stranger opens it anew. */
+        /* The fork inherited the lock; another process opens it again. */
         dp_store *store = NULL;
         _exit(dp_store_open(&store, s.path, &s.options, NULL, NULL) == DP_BUSY ? 0 : 1);
     }

@@ -112,7 +112,7 @@ static uint32_t present(shelf *s, const dp_hash *object)
     return dp_object_stat(s->store, object, &info) == DP_OK ? info.n_present : 0;
 }
 
-static void what_came_of_a_state_waits_over_starts_until_it_is_begun_again(void **state)
+static void chunks_of_a_state_wait_over_starts_until_it_is_begun_again(void **state)
 {
     (void)state;
     const dp_hash run = name_of(1);
@@ -134,7 +134,7 @@ static void what_came_of_a_state_waits_over_starts_until_it_is_begun_again(void 
     shelf_close(&s);
 }
 
-static void what_came_of_a_state_that_nobody_begins_again_goes_in_time(void **state)
+static void chunks_of_a_state_that_is_not_begun_again_are_dropped_in_time(void **state)
 {
     (void)state;
     const dp_hash run = name_of(1);
@@ -171,8 +171,8 @@ int main(void)
         cmocka_unit_test(a_state_without_a_lease_goes_with_its_checkpoint),
         cmocka_unit_test(a_leased_state_outlives_its_checkpoint_until_the_lease_ends),
         cmocka_unit_test(only_states_of_the_run_are_leased_and_only_a_few),
-        cmocka_unit_test(what_came_of_a_state_waits_over_starts_until_it_is_begun_again),
-        cmocka_unit_test(what_came_of_a_state_that_nobody_begins_again_goes_in_time),
+        cmocka_unit_test(chunks_of_a_state_wait_over_starts_until_it_is_begun_again),
+        cmocka_unit_test(chunks_of_a_state_that_is_not_begun_again_are_dropped_in_time),
         cmocka_unit_test(a_start_ends_the_leases_of_an_earlier_life),
     };
     tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */

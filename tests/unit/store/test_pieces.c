@@ -42,7 +42,7 @@ static uint32_t pins_of_states(const shelf *s, const dp_pin *pin)
     return count;
 }
 
-static void what_is_given_up_midway_is_collected(void **state)
+static void an_object_given_up_midway_is_collected(void **state)
 {
     (void)state;
     uint8_t *bytes = noise(4, SIZE);
@@ -64,7 +64,7 @@ static void what_is_given_up_midway_is_collected(void **state)
     shelf_close(&s);
 }
 
-static void what_was_whole_before_keeps_its_pin(void **state)
+static void an_object_that_was_whole_before_keeps_its_pin(void **state)
 {
     (void)state;
     uint8_t *bytes = noise(5, SIZE);
@@ -85,7 +85,7 @@ static void what_was_whole_before_keeps_its_pin(void **state)
 
 /* Two updates of the same bytes, or a state that is also being fetched: each writer has the same
  * pin in mind. */
-static void who_gives_up_leaves_the_object_to_another_writer(void **state)
+static void a_writer_that_gives_up_leaves_the_object_to_another(void **state)
 {
     (void)state;
     uint8_t *bytes = noise(6, SIZE);
@@ -124,7 +124,7 @@ static void who_gives_up_leaves_the_object_to_another_writer(void **state)
     shelf_close(&s);
 }
 
-static void what_an_earlier_life_was_writing_goes_when_the_store_opens(void **state)
+static void unfinished_objects_of_an_earlier_life_are_dropped_at_open(void **state)
 {
     (void)state;
     uint8_t *bytes = noise(7, SIZE);
@@ -205,10 +205,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_put_in_pieces_is_the_one_put_at_once),
-        cmocka_unit_test(what_is_given_up_midway_is_collected),
-        cmocka_unit_test(what_was_whole_before_keeps_its_pin),
-        cmocka_unit_test(who_gives_up_leaves_the_object_to_another_writer),
-        cmocka_unit_test(what_an_earlier_life_was_writing_goes_when_the_store_opens),
+        cmocka_unit_test(an_object_given_up_midway_is_collected),
+        cmocka_unit_test(an_object_that_was_whole_before_keeps_its_pin),
+        cmocka_unit_test(a_writer_that_gives_up_leaves_the_object_to_another),
+        cmocka_unit_test(unfinished_objects_of_an_earlier_life_are_dropped_at_open),
         cmocka_unit_test(a_small_object_takes_one_turn),
         cmocka_unit_test(a_checkpoint_adopts_what_was_put),
         cmocka_unit_test(pins_of_one_kind_are_listed),

@@ -29,7 +29,7 @@ static dp_hash the_run(void)
     return pin_of(DP_PIN_PENDING, 0).run;
 }
 
-/* Put as the daemon does: staged by a pin, named by the row, let go by the pin. */
+/* Puts it like the daemon: staged by a pin, named by the row, released by the pin. */
 static dp_hash staged(shelf *s, uint64_t seed)
 {
     return put_noise(s->store, seed, SMALL, DP_PIN_PENDING, 0);

@@ -1,5 +1,5 @@
 /* Each statement of each function fails once, also while a store is opened, repaired or rebuilt:
- * the function says so, nothing is half done, and the next call finds a store that is whole.
+ * the function reports it, nothing is half done, and the next call finds a consistent store.
  * (Reads, writes and syncs of files that fail: test_world.c.) */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@ static bool fails_now(void)
     return fails_at != 0 && ++steps == fails_at;
 }
 
-/* The linker puts these in place of what the store calls; what SQLite calls itself stays. A
- * statement that fails so has done nothing. */
+/* The linker replaces the functions that the store calls by these; SQLite's own calls do not
+ * change. A failed statement has done nothing. */
 int __wrap_sqlite3_step(sqlite3_stmt *stmt);
 int __real_sqlite3_step(sqlite3_stmt *stmt);
 int __wrap_sqlite3_exec(sqlite3 *db, const char *sql,

@@ -1,5 +1,5 @@
-/* Statements that fail at the one place where it matters: in the middle of what takes several of
- * them. (Each statement of the short ways in turn: test_steps.c.) */
+/* Statements that fail at the critical place: in the middle of an operation of several statements.
+ * (Each statement of short operations in turn: test_steps.c.) */
 #include "tests/unit/store/strike.h"
 
 #include <unistd.h>
@@ -68,7 +68,7 @@ static void the_flush_and_the_commit_of_an_object_in_chunks_tell_a_failure(void 
             CHECK_OK(dp_object_put_chunk(s.store, &root, i, dp_view_of(at, size)));
             at += size;
         }
-        if (turn == 0) { /* They are missing again, and that is told once. */
+        if (turn == 0) { /* They are missing again, which is reported once. */
             CHECK_STRUCK("chunks.db", "COMMIT", 1, dp_object_flush(s.store));
             CHECK_STATUS(dp_object_flush(s.store), DP_AGAIN);
         }
@@ -194,7 +194,7 @@ static void an_object_in_pieces_fails_in_any_of_them(void **state)
     CHECK_STRUCK("chunks.db", "COMMIT", 1, put_all(&pieces, s.store));
     dp_pieces_drop(&pieces, s.store); /* As the caller does ... */
     CHECK_OK(dp_object_collect(s.store, NULL));
-    dp_pieces_close(&pieces); /* ... and then begins anew. */
+    dp_pieces_close(&pieces); /* ... and then starts again. */
 
     pieces = (dp_pieces){.bytes = dp_view_of(bytes, LARGE), .pin = pin_of(DP_PIN_STATE, 3)};
     while (pieces.written == 0) {

@@ -80,7 +80,7 @@ static void a_vote_never_goes_back(void **state)
         {vote_of(5, 3, 3, "x"), DP_OK},       {vote_of(5, 3, 3, "y"), DP_BADARG},
         {vote_of(5, 4, 3, "x"), DP_OK},       {vote_of(5, 4, -1, ""), DP_BADARG},
         {vote_of(5, 4, 2, "x"), DP_BADARG},   {vote_of(5, 4, 4, "y"), DP_OK},
-        {vote_of(6, -1, -1, "z"), DP_BADARG}, /* a record that nobody accepted */
+        {vote_of(6, -1, -1, "z"), DP_BADARG}, /* a record that no voter accepted */
         {vote_of(6, -2, -2, ""), DP_BADARG},  {vote_of(6, -1, -1, ""), DP_OK},
     };
     shelf s;

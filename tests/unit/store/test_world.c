@@ -32,7 +32,7 @@ static void every_failing_call_is_told_and_breaks_nothing(void **state)
     CHECK(failures > WORLDS * FAILURES / 2);
 }
 
-/* quick_check tells a page that it cannot read as a finding: meta.db was once set aside for that,
+/* quick_check reports an unreadable page as a finding: meta.db was once set aside because of that,
  * and the votes with it. */
 static void a_read_error_at_a_start_is_not_taken_for_damage(void **state)
 {

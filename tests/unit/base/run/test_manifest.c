@@ -16,7 +16,8 @@ static dp_manifest sample(void)
     manifest.members_absent_s = 0;
     manifest.codec_keep = 64;
     manifest.codec_keep_most = 0;
-    manifest.codec_gain = DP_GAINS_NONE; /* As before version 14; what has it is tested apart. */
+    /* As before version 14; other tests cover manifests with this field. */
+    manifest.codec_gain = DP_OFF;
     manifest.trust = DP_TRUST_MEMBERS;
     memcpy(manifest.name, "kjv-1", 6);
     manifest.created_ms = 1700000000123;
@@ -366,8 +367,8 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
 }
 
-/* A setting that is gone keeps its place, and a run that needs another value goes on with the
- * version that has it. */
+/* The place of a deleted setting remains in the bytes, and a run with another value needs the
+ * version that has the setting. */
 static void a_manifest_with_another_value_of_a_gone_setting_is_of_another_version(void **state)
 {
     /* Behind them stand time of pairs and three numbers of voters and members; codec and codec_keep

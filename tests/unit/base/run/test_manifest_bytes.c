@@ -152,7 +152,7 @@ static void bytes_with_a_deleted_codec_are_refused(void **state)
     CHECK_OK(dp_manifest_decode(&other, dp_view_of(bytes, size)));
 }
 
-/* The place of what was round.close_at, in a manifest of version 15. */
+/* The place of the deleted round.close_at in a manifest of version 15. */
 static size_t place_of_the_share(size_t size)
 {
     enum { TRUST = 1, ABSENT = 4, GAIN = 1, SUMS = 1, SHARE = 4 };

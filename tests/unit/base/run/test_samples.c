@@ -25,7 +25,7 @@ static void windows_lie_inside_of_shards(void **state)
     CHECK(dp_manifest_samples(&m) == 99 / 16 + 39 / 16 + 59 / 16);
 }
 
-static void what_is_held_out_is_no_sample(void **state)
+static void held_out_tokens_are_no_samples(void **state)
 {
     static const uint64_t tokens[] = {100, 40, 60};
     const dp_manifest third = run_of(3, tokens, 350); /* 130 to train: 100 and 30 */
@@ -88,7 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_lie_inside_of_shards),
-        cmocka_unit_test(what_is_held_out_is_no_sample),
+        cmocka_unit_test(held_out_tokens_are_no_samples),
         cmocka_unit_test(a_window_has_one_token_more_than_targets),
         cmocka_unit_test(the_largest_run_counts_without_wrapping),
         cmocka_unit_test(a_run_without_data_has_no_samples),

@@ -9,7 +9,7 @@
 #include "tests/lib/check.h"
 #include "tests/lib/mutate.h"
 
-/* A message of this kind in which every field is set; encoding takes what the kind carries. */
+/* A message of this kind in which every field is set; encoding takes the fields of the kind. */
 static dp_trainer_msg full_message(dp_trainer_kind kind)
 {
     dp_trainer_msg msg = {
@@ -132,7 +132,7 @@ static void fields_of_an_apply_survive_the_trip(void **state)
     dp_buf_close(&buf);
 }
 
-static void what_is_of_parts_survives_the_trip(void **state)
+static void fields_of_parts_are_read_back(void **state)
 {
     static const dp_trainer_kind kinds[] = {DP_TRAINER_APPLY, DP_TRAINER_RESTORE, DP_TRAINER_REDUCE,
                                             DP_TRAINER_CHECK};
@@ -189,10 +189,9 @@ static dp_status apply_with(const char *key, const uint32_t *numbers, uint32_t n
 static void shares_and_cuts_that_are_none_are_refused(void **state)
 {
     (void)state;
-    CHECK_OK(
-        apply_with("of the future", NULL, 0)); /* Whole blobs: nothing of parts need be there. */
+    CHECK_OK(apply_with("of the future", NULL, 0)); /* Whole blobs need no fields of parts. */
     CHECK_OK(apply_with("shares", (uint32_t[]){5, 65536}, 2));
-    CHECK_OK(apply_with("shares", (uint32_t[]){5, 5}, 2)); /* A part of nothing. */
+    CHECK_OK(apply_with("shares", (uint32_t[]){5, 5}, 2)); /* An empty part. */
     CHECK_STATUS(apply_with("shares", NULL, 0), DP_BADMSG);
     CHECK_STATUS(apply_with("shares", (uint32_t[]){5, 6, 7}, 3), DP_BADMSG);
     CHECK_STATUS(apply_with("shares", (uint32_t[]){5, 6, 7, 8}, 4), DP_BADMSG);
@@ -221,7 +220,7 @@ static void a_restore_says_what_its_work_is_worth(void **state)
     dp_buf_close(&buf);
 }
 
-static void what_cannot_be_sent_is_a_bad_argument(void **state)
+static void a_message_that_cannot_be_sent_is_a_bad_argument(void **state)
 {
     dp_buf buf = {.max = DP_TRAINER_PACKET_MAX};
     dp_trainer_msg msg = full_message((dp_trainer_kind)0);
@@ -484,10 +483,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_a_name_and_comes_back_as_it_was),
         cmocka_unit_test(fields_of_an_apply_survive_the_trip),
-        cmocka_unit_test(what_is_of_parts_survives_the_trip),
+        cmocka_unit_test(fields_of_parts_are_read_back),
         cmocka_unit_test(shares_and_cuts_that_are_none_are_refused),
         cmocka_unit_test(a_restore_says_what_its_work_is_worth),
-        cmocka_unit_test(what_cannot_be_sent_is_a_bad_argument),
+        cmocka_unit_test(a_message_that_cannot_be_sent_is_a_bad_argument),
         cmocka_unit_test(mistyped_missing_and_extra_fields),
         cmocka_unit_test(a_trainer_that_knows_no_dropped_steps_has_none),
         cmocka_unit_test(numbers_that_are_not_finite_are_bad),

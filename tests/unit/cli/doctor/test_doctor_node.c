@@ -188,7 +188,7 @@ static void a_port_that_nobody_answers_at_is_told_with_its_addresses(void **stat
            "peers dial 192.0.2.1:7717, 198.51.100.1:7717; no connection", "another machine");
     json_object_set_new(dialed, "198.51.100.1:7717", json_true());
     expect(look("port", &doctor), DP_FINDING_OK, "listens", NULL, NULL);
-    json_object_clear(dialed); /* It tells nobody an address. */
+    json_object_clear(dialed); /* It advertises no address. */
     expect(look("port", &doctor), DP_FINDING_OK, "listens", NULL, NULL);
     json_decref(dialed);
     json_decref(status);

@@ -1,4 +1,4 @@
-/* dpnode audit: what it prints of a daemon's answer, and how it ends. */
+/* dpnode audit: its output for a daemon's answer, and its exit status. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -102,7 +102,7 @@ static void a_model_that_is_there_is_written_over_by_force_alone(void **state)
     assert_true(verb_warned("E0407") && verb_warned("config.json") && verb_kit.n_calls == 0);
     verb_answer("{'files': [], 'round': 1}");
     assert_int_equal(VERB(dp_verb_ckpt_export, dir.path, "--force"), 0);
-    verb_answer("{'files': [], 'round': 1}"); /* Another file: nothing is written over. */
+    verb_answer("{'files': [], 'round': 1}"); /* Another file: it is not overwritten. */
     assert_int_equal(VERB(dp_verb_ckpt_export, dir.path, "--gguf", "f32"), 0);
     tempdir_file(&dir, "model.gguf", path);
     file = fopen(path, "we");

@@ -1,4 +1,4 @@
-/* data tokenize, info, verify: what the tool is asked, and how its answer reads. */
+/* data tokenize, info, verify: the arguments of the tool, and the printed answer. */
 #include "tests/unit/cli/tool_kit.h"
 #include "tests/unit/cli/verb_kit.h"
 
@@ -63,7 +63,7 @@ static void each_file_has_a_row_in_the_order_of_the_answer(void **state)
     assert_non_null(strstr(verb_kit.out, "\"file\":\"two.bin\""));
 }
 
-static void what_the_tool_says_is_the_reason_of_a_failure(void **state)
+static void the_output_of_the_tool_is_the_reason_of_a_failure(void **state)
 {
     (void)state;
     tool_kit.exit = DP_EXIT_DATA;
@@ -103,7 +103,7 @@ int main(void)
         TEST(without_a_place_to_write_nothing_is_run),
         TEST(a_folder_is_checked_and_one_without_tokens_divides_by_nothing),
         TEST(each_file_has_a_row_in_the_order_of_the_answer),
-        TEST(what_the_tool_says_is_the_reason_of_a_failure),
+        TEST(the_output_of_the_tool_is_the_reason_of_a_failure),
         TEST(a_tool_that_is_not_there_or_dies_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

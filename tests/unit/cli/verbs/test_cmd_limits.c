@@ -1,5 +1,4 @@
-/* dpnode limits: that a daemon which does not know what was asked for is told from one that
- * does. */
+/* dpnode limits: distinguishes a daemon that does not know a limit from one that does. */
 #include <string.h>
 
 #include "cli/client.h"
@@ -43,7 +42,7 @@ static int run(char *option, char *value)
     return dp_verb_limits.run(&cmd);
 }
 
-static void what_the_daemon_says_it_has_set_is_good(void **state)
+static void limits_confirmed_by_the_daemon_are_accepted(void **state)
 {
     (void)state;
     answer =
@@ -69,7 +68,7 @@ static void a_daemon_that_does_not_know_of_months_has_not_set_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_daemon_says_it_has_set_is_good),
+        cmocka_unit_test(limits_confirmed_by_the_daemon_are_accepted),
         cmocka_unit_test(a_daemon_that_does_not_know_of_months_has_not_set_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

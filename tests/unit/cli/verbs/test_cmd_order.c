@@ -1,4 +1,4 @@
-/* revoke, run fork, run merge: nothing is asked for without a yes. */
+/* revoke, run fork, run merge: no request without a confirmation. */
 #include "tests/unit/cli/verb_kit.h"
 
 static void without_yes_nothing_that_lasts_is_asked_for(void **state)

@@ -1,4 +1,4 @@
-/* pause, resume, drain, leave: what the daemon is asked, and how each ends. */
+/* pause, resume, drain, leave: the request of each, and its exit status. */
 #include "tests/unit/cli/verb_kit.h"
 
 static void pause_and_resume_ask_once_and_say_what_follows(void **state)

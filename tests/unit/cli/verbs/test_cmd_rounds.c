@@ -1,4 +1,4 @@
-/* rounds, logs, why: what happened, for people and for scripts. */
+/* rounds, logs, why: their output for users and for scripts. */
 #include "cli/verbs/cmd_rounds.h"
 #include "tests/unit/cli/verb_kit.h"
 

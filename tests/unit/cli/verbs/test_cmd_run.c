@@ -134,7 +134,7 @@ static void a_good_manifest_is_told_with_its_plan(void **state)
     assert_true(verb_said("needs for 1.00k parameters"));
     assert_int_equal(VERB(dp_verb_run_validate, yaml, "--json"), 0);
     assert_true(verb_said("\"valid\":true") && verb_said("\"plan\":{"));
-    tool_kit.status = DP_NOTFOUND; /* Without the tool nothing is known against it. */
+    tool_kit.status = DP_NOTFOUND; /* Without the tool there is no reason to refuse it. */
     assert_int_equal(VERB(dp_verb_run_validate, yaml), 0);
     assert_true(verb_said("The memory for training is not known"));
 }

@@ -1,4 +1,4 @@
-/* status, peers, data: how it goes now, for people and for checks. */
+/* status, peers, data: the present state, for users and for scripts. */
 #include "tests/unit/cli/verb_kit.h"
 
 #define TRAINING                                                                                   \
@@ -33,7 +33,7 @@ static void what_is_wrong_is_a_line_with_what_to_ask(void **state)
                 "'quorum': false, 'data_objects': 4, 'data_here': 1, 'refused': true}, 'paused': "
                 "{'text': ' since Monday'}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
-    assert_true(verb_said("5 nodes alive, 1 member\n")); /* Some stand in no record yet. */
+    assert_true(verb_said("5 nodes alive, 1 member\n")); /* Some are in no record yet. */
     assert_true(verb_said("counted in 2 rounds, trainer failing, restarts in 5 s"));
     assert_true(verb_said("1 of 4 parts of the data are on this node"));
     assert_true(verb_said("no majority of the voters is reachable (dpnode why)"));

@@ -1,4 +1,4 @@
-/* token inspect: what a token says, without a daemon and without its secrets. */
+/* token inspect: the content of a token, without a daemon and without its secrets. */
 #include "cli/print.h"
 #include "gossip/identity/invite.h"
 #include "tests/unit/cli/verb_kit.h"

@@ -1,4 +1,4 @@
-/* train and eval FOLDER: what the tool is called with, what it tells on the way, and its end. */
+/* train and eval FOLDER: the arguments of the tool, its reports, and its end. */
 #include "tests/lib/tempdir.h"
 #include "tests/unit/cli/tool_kit.h"
 #include "tests/unit/cli/verb_kit.h"

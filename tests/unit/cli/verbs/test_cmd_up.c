@@ -1,4 +1,4 @@
-/* up, down, version: the daemon itself, whose start is played. */
+/* up, down, version: the daemon itself, with a mock of its start. */
 #include <signal.h>
 #include <sys/wait.h>
 

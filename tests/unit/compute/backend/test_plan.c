@@ -99,6 +99,41 @@ static void moments_are_the_vectors_that_the_optimizer_keeps(void **state)
     }
 }
 
+/* Muon's scratch to the byte but for a few counts: for each thread while that is no more than a
+ * vector of the model or 64 MiB, and else once. */
+static void scratch_of_muon_is_planned_for_the_threads_that_get_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *preset;
+        size_t threads;
+        bool each;
+    } cases[] = {{"gpt2-tiny", 1, false}, {"llama-tiny", 4, true}, {"gpt2-124m", 64, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const dp_manifest manifest = manifest_of(cases[i].preset);
+        const dp_model_config config = dp_manifest_model(&manifest);
+        dp_model model;
+        assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
+        size_t took[2];
+        for (size_t k = 0; k < 2; k++) {
+            const dp_optim_setup setup = {.model = &model,
+                                          .kind = k == 0 ? DP_OPTIM_LAMB : DP_OPTIM_MUON,
+                                          .threads = cases[i].threads};
+            const size_t before = dp_alloc_live_bytes();
+            dp_optim optim;
+            assert_int_equal(dp_optim_init(&optim, &setup), DP_OK);
+            took[k] = dp_alloc_live_bytes() - before;
+            dp_optim_close(&optim);
+        }
+        const size_t said = dp_optim_scratch_bytes(DP_OPTIM_MUON, &model, cases[i].threads);
+        const size_t once = dp_optim_scratch_bytes(DP_OPTIM_MUON, &model, 1);
+        assert_in_range(took[1] - took[0], said, said + 8192);
+        assert_true(cases[i].each ? said > once : said == once);
+        assert_int_equal(dp_optim_scratch_bytes(DP_OPTIM_LAMB, &model, cases[i].threads), 0);
+        dp_model_close(&model);
+    }
+}
+
 /* zero.h: a copy of the weights and packs for each process and one for all, a sum for each lane,
  * moments once. */
 static void a_team_has_weights_for_each_and_moments_once(void **state)
@@ -196,7 +231,7 @@ static void long_sequences_share_packs_and_short_ones_keep_them(void **state)
     assert_true(plan.packed > plan.weights);
 }
 
-static void what_does_not_fit_is_refused_with_what_would(void **state)
+static void a_plan_that_does_not_fit_names_one_that_would(void **state)
 {
     (void)state;
     const dp_manifest manifest = manifest_of("gpt2-355m");
@@ -235,7 +270,7 @@ static void data_in_memory_counts_and_may_be_too_much(void **state)
     assert_int_equal(with.data, data);
     assert_int_equal(without.data, 0);
     assert_int_equal(with.total, without.total + data);
-    request.data = budget - without.total / 4; /* Not one sequence beside it, of this model. */
+    request.data = budget - without.total / 4; /* Not enough for one sequence of this model. */
     assert_int_equal(dp_plan_make(&with, &request, &why), DP_TOOBIG);
     assert_non_null(strstr(why.text, "of them the data"));
     request.data = 2 * budget;
@@ -337,13 +372,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
         cmocka_unit_test(moments_are_the_vectors_that_the_optimizer_keeps),
+        cmocka_unit_test(scratch_of_muon_is_planned_for_the_threads_that_get_it),
         cmocka_unit_test(a_team_has_weights_for_each_and_moments_once),
         cmocka_unit_test(momentum_of_the_outer_step_is_kept_and_travels),
         cmocka_unit_test(a_run_that_judges_keeps_an_update_in_two_bytes_an_element),
         cmocka_unit_test(with_memory_enough_only_norms_are_recomputed),
         cmocka_unit_test(long_sequences_share_packs_and_short_ones_keep_them),
         cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
-        cmocka_unit_test(what_does_not_fit_is_refused_with_what_would),
+        cmocka_unit_test(a_plan_that_does_not_fit_names_one_that_would),
         cmocka_unit_test(data_in_memory_counts_and_may_be_too_much),
         cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
         cmocka_unit_test(rows_that_are_asked_for_are_kept_and_the_ladder_gives_way),

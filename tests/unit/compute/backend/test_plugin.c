@@ -12,8 +12,8 @@
 #include "compute/trainer/trainer.h"
 #include "tests/lib/tempdir.h"
 
-/* A self-test takes a second; on a machine that has much else to do, or counts lines, a minute.
- * Only what hangs waits so long. */
+/* A self-test takes a second; on a busy machine, or with coverage, a minute. Only a hanging test
+ * waits so long. */
 enum { PATIENCE_MS = 100 * 1000 };
 
 static char folder[PATH_MAX]; /* of the plugins, below that of this program */
@@ -248,7 +248,7 @@ static void libraries_that_are_no_plugins_are_named(void **state)
     CHECK(backend == NULL);
 }
 
-static void what_is_not_installed_is_said_only_to_who_asked_for_it(void **state)
+static void a_missing_plugin_is_reported_only_if_requested(void **state)
 {
     (void)state;
     dp_plugin_choice choice;
@@ -475,7 +475,7 @@ int main(void)
         cmocka_unit_test(every_broken_plugin_gives_one_sentence_and_the_cpu),
         cmocka_unit_test(a_plugin_that_hangs_is_ended),
         cmocka_unit_test(libraries_that_are_no_plugins_are_named),
-        cmocka_unit_test(what_is_not_installed_is_said_only_to_who_asked_for_it),
+        cmocka_unit_test(a_missing_plugin_is_reported_only_if_requested),
         cmocka_unit_test(a_plugin_is_found_where_it_is_installed_and_where_it_is_built),
         cmocka_unit_test(automatic_choice_leaves_a_card_to_the_trainer_that_has_it),
         cmocka_unit_test(a_card_without_its_plugin_is_told),

@@ -1,5 +1,5 @@
-/* Engines of the CPU on teams of processes: the same bits for every number of them, and an end
- * where one is gone. */
+/* Engines of the CPU on process groups: the same bits for every number of processes, and an error
+ * if one has ended. */
 #include "compute/backend/process_group.h"
 
 #include <math.h>
@@ -255,7 +255,7 @@ static void on_alarm(int number)
     }
 }
 
-/* Also after a failure: nobody stays behind stopped. */
+/* Also after a failure: no process remains stopped. */
 static int let_go(void **state)
 {
     (void)state;
@@ -341,7 +341,8 @@ static void an_answer_that_comes_too_late_is_none_to_the_next_order(void **state
     CHECK(kill(stopped, SIGSTOP) == 0);
     CHECK_STATUS(attempt(team), DP_IO);
     CHECK(kill(stopped, SIGCONT) == 0);
-    team->open_ms = DP_PROCESS_GROUP_WAIT_US / 1000; /* It is gone, and that is known at once. */
+    /* It has ended, and the others notice it at once. */
+    team->open_ms = DP_PROCESS_GROUP_WAIT_US / 1000;
     CHECK_STATUS(attempt(team), DP_IO);
     dp_process_group_close(team);
 }
@@ -358,13 +359,13 @@ static void a_process_that_dies_while_it_opens_is_not_waited_for(void **state)
         _exit(kill(stopped, SIGKILL) == 0 ? 0 : 1);
     }
     CHECK(killer > 0);
-    CHECK_STATUS(attempt(team), DP_IO); /* Else it would take ten minutes. */
+    CHECK_STATUS(attempt(team), DP_IO); /* Otherwise it would take ten minutes. */
     int ended = 1;
     CHECK(waitpid(killer, &ended, 0) == killer && ended == 0);
     dp_process_group_close(team);
 }
 
-static void what_is_no_team_is_refused(void **state)
+static void an_invalid_process_group_is_refused(void **state)
 {
     (void)state;
     dp_process_group *team = NULL;
@@ -379,7 +380,7 @@ static void what_is_no_team_is_refused(void **state)
     dp_process_group_close(NULL);
 }
 
-/* Two that tell a heat, the third only its power; there are no others. */
+/* Two that report a temperature, the third only its power; there are no others. */
 static dp_status look_at_card(uint32_t index, dp_device *out, dp_why *why)
 {
     static const dp_device cards[] = {{.celsius = 60, .watts = 200},
@@ -428,7 +429,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next),
         cmocka_unit_test_teardown(an_answer_that_comes_too_late_is_none_to_the_next_order, let_go),
         cmocka_unit_test_teardown(a_process_that_dies_while_it_opens_is_not_waited_for, let_go),
-        cmocka_unit_test(what_is_no_team_is_refused),
+        cmocka_unit_test(an_invalid_process_group_is_refused),
         cmocka_unit_test(the_hottest_card_and_the_one_of_most_power_count),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -30,7 +30,7 @@ enum { N_CODECS = sizeof codecs / sizeof codecs[0] };
 static const size_t sizes[] = {0, 1, 2, 63, 64, 65, 255, 257, 4095, 4096, 4097, 8192, 10000};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Like an update: a bell of small values. Twelve uniforms make the bell (Irwin 1927). */
+/* Like an update: small, nearly normal values, sums of twelve uniform ones (Irwin 1927). */
 static float *update_of(size_t n, uint64_t seed, float scale)
 {
     float *const a = test_calloc(n + 1, sizeof *a);
@@ -283,7 +283,8 @@ static void blobs_keep_their_promised_size(void **state)
     (void)state;
     const size_t n = (size_t)1 << 20;
     float *const a = update_of(n, 9, 0.001F);
-    /* Bytes per parameter: entropy of the positions and what Rice codes add, values, centroids. */
+    /* Bytes per parameter: entropy of the positions plus the overhead of Rice codes, values,
+     * centroids. */
     static const struct {
         dp_codec codec;
         double most;
@@ -344,7 +345,8 @@ static void energies_of_floats_are_summed_one_after_the_other(void **state)
     for (size_t i = 0; i < LONGEST; i++) {
         a[i] = 1;
     }
-    /* Beside 2^54 a single 1 is lost, but not those of the other runs: they are added up before. */
+    /* Added to 2^54, a single 1 is lost, but not those of the other runs, which are added up
+     * first. */
     for (size_t runs = 1; runs <= 5; runs++) {
         const size_t length = runs * DP_CODEC_RUN + SHORT;
         for (size_t large = 0; large < runs; large++) {
@@ -371,7 +373,7 @@ static void a_centroid_of_zero_is_plus_zero_whatever_its_sign(void **state)
     dp_buf blob = encoded(DP_CODEC_SPARSE, a, LENGTH);
     float *const d = decoded(&blob, LENGTH);
     CHECK(d[0] == 1 && d[1] == 0 && !signbit(d[1]));
-    /* The sign is in the blob all the same: header, two centroids, then the signs. */
+    /* The blob has the sign nevertheless: header, two centroids, then the signs. */
     CHECK(blob.data[DP_CODEC_HEADER_BYTES + 4] == 2);
     test_free(d);
     dp_buf_close(&blob);
@@ -401,7 +403,7 @@ static void values_that_are_not_finite_are_refused(void **state)
             check_refusal(&codecs[c], a, 5000, 4097, bad[i]);
             check_refusal(&codecs[c], a, 5000, 4999, bad[i]);
         }
-        /* Large ones are refused where sums of squares could pass all bounds, and else cut to the
+        /* Large values are refused if sums of squares could overflow; otherwise they are cut to the
          * largest half. */
         const bool wide = codecs[c].kind == DP_CODEC_FP32 || codecs[c].kind == DP_CODEC_BF16;
         if (wide) {

@@ -1,4 +1,4 @@
-/* How much codecs leave over, alone and with error feedback, in float64. */
+/* The error of codecs, without and with error feedback, in float64. */
 #include "tests/lib/check.h"
 
 #include <math.h>
@@ -84,7 +84,7 @@ static void errors_stay_below_what_the_codec_promises(void **state)
     }
 }
 
-static void what_is_left_over_is_orthogonal_to_what_is_sent(void **state)
+static void the_residual_is_orthogonal_to_the_sent_vector(void **state)
 {
     (void)state;
     /* Least squares: centroids are the best for their codes, but for the rounding to a half. */
@@ -104,9 +104,9 @@ static void what_is_left_over_is_orthogonal_to_what_is_sent(void **state)
     }
 }
 
-/* Sum of what was done less sum of what was sent is e, and e stays within q / (1 - q) of one
- * round's work: (Karimireddy et al. 2019, lemma 3) with q what the codec leaves over at most. beta
- * is 1. */
+/* The sum of all work less the sum of all sent vectors is e, and e stays within q / (1 - q) of one
+ * round's work (Karimireddy et al. 2019, lemma 3), where q is the largest relative error of the
+ * codec. beta is 1. */
 static void check_feedback(size_t c)
 {
     static float e[N];
@@ -168,7 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_stay_below_what_the_codec_promises),
-        cmocka_unit_test(what_is_left_over_is_orthogonal_to_what_is_sent),
+        cmocka_unit_test(the_residual_is_orthogonal_to_the_sent_vector),
         cmocka_unit_test(error_feedback_keeps_the_debt_bounded),
         cmocka_unit_test(the_error_of_a_blob_that_lies_is_a_status),
     };

@@ -15,7 +15,7 @@ static void fresh(uint64_t seed)
     update_add(a, UPDATE_N, 1, seed);
 }
 
-/* Of a, and d is what the codec makes of it. */
+/* Of a; d is a after encoding and decoding. */
 static likeness of(const dp_codec *codec)
 {
     likeness found;
@@ -79,7 +79,7 @@ static void copies_differ_in_few_bits_also_scaled_or_with_noise(void **state)
             const likeness scaled = of(&update_codecs[i]);
             CHECK(differences(&first, &scaled) < 32);
         }
-        /* A twentieth of noise on what was published, of which others have no more. */
+        /* A twentieth of noise on a published update; unrelated updates are not nearer. */
         fresh(1);
         of(&update_codecs[i]);
         const double share = 0.05 * update_norm(d, UPDATE_N) / update_norm(a, UPDATE_N);

@@ -113,6 +113,60 @@ static void a_product_cut_into_rows_or_begun_elsewhere_has_the_same_bits(void **
     }
 }
 
+/* The rows of a panel that was packed from a transposed: the same bits as the rows themselves. */
+static void check_packed_left(const dp_ops *ops, size_t m, size_t n, size_t k)
+{
+    float *a = fill(m * k, 10, 1.0F);
+    float *b = fill(n * k, 11, 1.0F);
+    float *wanted = poison(m * n);
+    float *c = poison(m * n);
+    float *left = room(dp_packed_floats(ops, k, m));
+    float *packed = room(dp_packed_floats(ops, k, n));
+    ops->pack(a, k, true, k, m, left);
+    ops->pack(b, n, false, k, n, packed);
+    ops->gemm(&(dp_gemm){.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = a,
+                         .a_row = k,
+                         .a_depth = 1,
+                         .packed = packed,
+                         .c = wanted,
+                         .ldc = n});
+    for (size_t row = 0; row < m; row += ops->panel) {
+        ops->gemm(&(dp_gemm){.m = m - row < ops->panel ? m - row : ops->panel,
+                             .n = n,
+                             .k = k,
+                             .a = left + row * ((k + ops->terms - 1) / ops->terms),
+                             .a_row = 1,
+                             .a_depth = ops->panel,
+                             .a_packed = true,
+                             .packed = packed,
+                             .c = c + row * n,
+                             .ldc = n});
+    }
+    assert_memory_equal(c, wanted, m * n * sizeof *c);
+    free(a);
+    free(b);
+    free(wanted);
+    free(c);
+    free(left);
+    free(packed);
+}
+
+static void a_packed_left_side_gives_the_bits_of_its_rows(void **state)
+{
+    (void)state;
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            for (size_t i = 0; i < N_SIZES; i++) {
+                check_packed_left(dp_ops_at_in(precision, o), sizes[i], 37, sizes[N_SIZES - 1 - i]);
+            }
+            check_packed_left(dp_ops_at_in(precision, o), 70, 1100, 2 * DP_OPS_DEPTH + 7);
+        }
+    }
+}
+
 static void products_are_right_for_odd_shapes(void **state)
 {
     (void)state;
@@ -182,9 +236,8 @@ static void weight_gradient_tiles_add_up(void **state)
     }
 }
 
-/* Nothing of what stood there remains, not even a NaN, and zeros would have given the same. With c
- * of whole vectors, as room has it, cold ones go past the caches; `past` floats further on they
- * cannot. */
+/* No previous content remains, not even a NaN: zeros would give the same result. If c has whole
+ * vectors, cold ones are written past the caches; `past` floats further on this is not possible. */
 static void check_fresh_tile(const dp_ops *ops, size_t m, size_t n, size_t k, bool cold,
                              size_t past)
 {
@@ -319,7 +372,7 @@ static void a_nan_shows_in_its_row_or_column_of_a_product(void **state)
     }
 }
 
-static void what_no_half_can_hold_is_infinite_in_a_product(void **state)
+static void values_beyond_a_half_are_infinite_in_a_product(void **state)
 {
     (void)state;
     enum { N = 18 };
@@ -338,12 +391,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_right_for_odd_shapes),
+        cmocka_unit_test(a_packed_left_side_gives_the_bits_of_its_rows),
         cmocka_unit_test(a_product_cut_into_rows_or_begun_elsewhere_has_the_same_bits),
         cmocka_unit_test(weight_gradient_tiles_add_up),
         cmocka_unit_test(a_fresh_tile_is_one_added_to_zeros),
         cmocka_unit_test(packing_a_longer_b_serves_a_shorter_product),
         cmocka_unit_test(a_nan_shows_in_its_row_or_column_of_a_product),
-        cmocka_unit_test(what_no_half_can_hold_is_infinite_in_a_product),
+        cmocka_unit_test(values_beyond_a_half_are_infinite_in_a_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

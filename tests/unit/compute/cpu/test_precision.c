@@ -44,7 +44,7 @@ static void bf16_is_the_nearest_of_its_neighbours(void **state)
     assert_true(isinf(dp_round_bf16(3.4e38F)));
 }
 
-static void what_is_not_finite_stays(void **state)
+static void values_that_are_not_finite_stay(void **state)
 {
     (void)state;
     for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
@@ -74,7 +74,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_stays_and_its_neighbours_round_to_it),
         cmocka_unit_test(bf16_is_the_nearest_of_its_neighbours),
-        cmocka_unit_test(what_is_not_finite_stays),
+        cmocka_unit_test(values_that_are_not_finite_stay),
         cmocka_unit_test(precisions_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,7 +349,7 @@ static void a_shard_that_is_not_here_is_said_so(void **state)
     shelf_close(&s);
 }
 
-static void what_shards_say_is_added_up(void **state)
+static void tables_of_shards_are_added_up(void **state)
 {
     (void)state;
     shelf s;
@@ -376,7 +376,7 @@ int main(void)
         cmocka_unit_test(as_many_windows_as_the_manifest_says),
         cmocka_unit_test(training_windows_stay_inside_of_a_shard),
         cmocka_unit_test(a_shard_that_is_not_here_is_said_so),
-        cmocka_unit_test(what_shards_say_is_added_up),
+        cmocka_unit_test(tables_of_shards_are_added_up),
         cmocka_unit_test(a_state_comes_back_bit_for_bit),
         cmocka_unit_test(a_state_holds_theta_and_then_the_momentum),
         cmocka_unit_test(a_state_may_hold_two_moments),

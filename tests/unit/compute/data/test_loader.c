@@ -46,7 +46,7 @@ static void close_bench(bench *b)
     dp_buf_close(&b->shard);
 }
 
-/* Take, and compare with what data.h says of the place. */
+/* Takes a window, and compares it with that of data.h at this place. */
 static void take(bench *b, dp_loader_place place)
 {
     dp_loader_rows got;
@@ -70,7 +70,7 @@ static void batches_in_order_are_prepared_and_are_the_same(void **state)
     for (; takes < 150; takes++) { /* Through more than one pass. */
         take(&b, (dp_loader_place){.sample = 4 * takes, .rows = 4});
     }
-    CHECK(dp_loader_ahead(b.loader) == takes - 1); /* nobody could know the first */
+    CHECK(dp_loader_ahead(b.loader) == takes - 1); /* the first could not be predicted */
     close_bench(&b);
 }
 

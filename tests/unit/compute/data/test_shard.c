@@ -137,7 +137,7 @@ static void a_token_outside_is_named_with_the_vocabulary(void **state)
     CHECK_STATUS(dp_shard_check(&shard, 300, &why), DP_BADARG);
     CHECK(strstr(why.text, "token 300 of the shard is 300") != NULL);
     CHECK(strstr(why.text, "vocabulary of 300") != NULL);
-    /* A shard that says 300 and has more breaks its own word, whatever the model has. */
+    /* A shard that declares 300 and has larger tokens is invalid for any model. */
     dp_shard_header(bytes, 300, 1, 0);
     bytes[32] = 0x2c;
     bytes[33] = 1;

@@ -151,7 +151,7 @@ static void smaller_types_are_near(void **state)
     }
 }
 
-static void what_llama_cpp_does_not_compute_is_refused(void **state)
+static void a_model_that_llama_cpp_does_not_compute_is_refused(void **state)
 {
     (void)state;
     dp_model_config configs[] = {gpt2, gpt2, llama};
@@ -215,7 +215,7 @@ int main(void)
         cmocka_unit_test(rows_of_q_and_k_of_llama_are_interleaved),
         cmocka_unit_test(rows_of_qwen3_stay),
         cmocka_unit_test(smaller_types_are_near),
-        cmocka_unit_test(what_llama_cpp_does_not_compute_is_refused),
+        cmocka_unit_test(a_model_that_llama_cpp_does_not_compute_is_refused),
         cmocka_unit_test(a_file_cut_short_is_refused),
         cmocka_unit_test(without_memory_nothing_is_written_or_read),
     };

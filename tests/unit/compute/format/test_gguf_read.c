@@ -1,4 +1,4 @@
-/* GGUF files that lie, field by field: a sentence each, and nothing is believed. */
+/* GGUF files with false fields: each gives a sentence, and no claim is trusted. */
 #include "tests/lib/check.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static dp_status read_file(const claims *c, dp_why *why)
     return status;
 }
 
-static void what_a_file_says_is_read(void **state)
+static void the_fields_of_a_file_are_read(void **state)
 {
     (void)state;
     dp_why why = {{0}};
@@ -167,7 +167,7 @@ static void places_that_cannot_be_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_file_says_is_read),
+        cmocka_unit_test(the_fields_of_a_file_are_read),
         cmocka_unit_test(counts_that_no_file_has_are_refused),
         cmocka_unit_test(arrays_of_arrays_and_of_nothing_known_are_refused),
         cmocka_unit_test(shapes_that_are_none_are_refused),

@@ -94,7 +94,7 @@ static void refuse(const dp_model_config *config, const char *word)
     dp_buf_close(&text);
 }
 
-static void what_no_class_computes_is_refused(void **state)
+static void a_model_that_no_class_computes_is_refused(void **state)
 {
     (void)state;
     dp_model_config config = dp_model_preset_find("llama-tiny")->config;
@@ -180,7 +180,7 @@ static void later_transformers_have_rope_in_parameters(void **state)
 }
 
 /* A configuration that the engine would compute in another way than transformers must not pass. */
-static void what_is_not_computed_here_is_refused(void **state)
+static void a_model_that_is_not_computed_here_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -251,12 +251,12 @@ int main(void)
         cmocka_unit_test(a_gpt2_is_described),
         cmocka_unit_test(a_llama_is_described),
         cmocka_unit_test(norms_of_q_and_k_make_a_qwen3),
-        cmocka_unit_test(what_no_class_computes_is_refused),
+        cmocka_unit_test(a_model_that_no_class_computes_is_refused),
         cmocka_unit_test(a_file_without_room_is_too_big),
         cmocka_unit_test(every_preset_is_read_back),
         cmocka_unit_test(every_base_of_the_angles_is_read_back),
         cmocka_unit_test(later_transformers_have_rope_in_parameters),
-        cmocka_unit_test(what_is_not_computed_here_is_refused),
+        cmocka_unit_test(a_model_that_is_not_computed_here_is_refused),
         cmocka_unit_test(other_models_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void refuse(const struct folder *f, dp_status status, const char *word)
     test_free(read);
 }
 
-static void what_was_exported_comes_back_bit_by_bit(void **state)
+static void an_exported_model_comes_back_bit_by_bit(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof small / sizeof small[0]; i++) {
@@ -206,7 +206,7 @@ static void weights_that_are_not_finite_are_refused(void **state)
     close_folder(&f);
 }
 
-/* One tensor of 12 floats in a file of its own, which is what a large model's index points to. */
+/* One tensor of 12 floats in a separate file, as in the index of a large model. */
 static void put_shard(const struct folder *f, const char *name, const char *tensor,
                       const float values[12])
 {
@@ -221,8 +221,8 @@ static void put_shard(const struct folder *f, const char *name, const char *tens
     put(f, name, dp_view_of(bytes, 8 + (size_t)size + 48));
 }
 
-/* Two files and an index; in the first the tensor of the second goes by the name of a mask, which
- * nobody reads. */
+/* Two files and an index; in the first one the tensor of the second has the name of a mask, which
+ * is ignored. */
 static void open_shards(struct folder *f, const char *map)
 {
     char path[128];
@@ -323,7 +323,7 @@ static void the_model_to_write_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_exported_comes_back_bit_by_bit),
+        cmocka_unit_test(an_exported_model_comes_back_bit_by_bit),
         cmocka_unit_test(names_may_come_without_their_front),
         cmocka_unit_test(a_tensor_too_few_or_too_many_is_named),
         cmocka_unit_test(a_tensor_of_another_shape_is_refused),

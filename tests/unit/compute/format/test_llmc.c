@@ -94,7 +94,7 @@ static void the_file_is_laid_out_as_llm_c_reads_it(void **state)
     rig_close(&r);
 }
 
-static void what_was_written_comes_back(void **state)
+static void a_written_model_comes_back(void **state)
 {
     (void)state;
     for (int type = DP_LLMC_FP32; type <= DP_LLMC_BF16; type += 2) {
@@ -275,7 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_file_is_laid_out_as_llm_c_reads_it),
-        cmocka_unit_test(what_was_written_comes_back),
+        cmocka_unit_test(a_written_model_comes_back),
         cmocka_unit_test(headers_that_cannot_be_are_named),
         cmocka_unit_test(a_cut_or_longer_file_is_refused),
         cmocka_unit_test(a_weight_that_is_not_finite_is_named),

@@ -277,7 +277,7 @@ static dp_status try_text(const tempdir *dir, const char *name, dp_why *why)
     return dp_prepare(&job, &m, &made, why);
 }
 
-static void what_cannot_be_prepared_is_explained(void **state)
+static void an_unusable_text_is_explained(void **state)
 {
     (void)state;
     tempdir dir;
@@ -470,7 +470,7 @@ int main(void)
         cmocka_unit_test(a_text_shorter_than_one_sequence_makes_no_run),
         cmocka_unit_test(the_files_of_a_folder_are_taken_in_the_order_of_their_names),
         cmocka_unit_test(a_manifest_file_is_filled_in),
-        cmocka_unit_test(what_cannot_be_prepared_is_explained),
+        cmocka_unit_test(an_unusable_text_is_explained),
         cmocka_unit_test(a_state_is_exported_with_its_config),
         cmocka_unit_test(any_model_is_prepared_and_exported_as_it_came),
         cmocka_unit_test(files_of_no_model_are_named_with_their_fault),

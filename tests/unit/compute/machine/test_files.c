@@ -114,7 +114,7 @@ static void a_pipe_is_refused_and_not_waited_for(void **state)
     tempdir_close(&dir);
 }
 
-static void what_is_open_is_read_to_its_end_also_from_a_pipe(void **state)
+static void an_open_file_is_read_to_its_end_also_from_a_pipe(void **state)
 {
     (void)state;
     int ends[2];
@@ -155,7 +155,7 @@ int main(void)
         cmocka_unit_test(too_many_files_are_refused),
         cmocka_unit_test(without_memory_there_is_no_list),
         cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
-        cmocka_unit_test(what_is_open_is_read_to_its_end_also_from_a_pipe),
+        cmocka_unit_test(an_open_file_is_read_to_its_end_also_from_a_pipe),
         cmocka_unit_test(a_file_is_mapped_by_its_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

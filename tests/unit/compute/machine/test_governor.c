@@ -71,11 +71,11 @@ static void far_above_it_stops_until_it_has_cooled(void **state)
     g = told(g, 77, 20, 1);
     assert_int_equal(g.share, DP_GOVERNOR_MIN);
     g = told(dp_governor_of(80, 0), 100, 0, 1);
-    g = told(g, INT32_MIN, 0, 1); /* A sensor that is gone keeps nobody from work. */
+    g = told(g, INT32_MIN, 0, 1); /* A missing sensor does not stop the work. */
     assert_int_equal(g.share, DP_GOVERNOR_MIN);
 }
 
-/* A card that takes 100 W at rest and 400 W at work, and heats up by what it takes. */
+/* A card that takes 100 W at rest and 400 W at work, and heats up in proportion. */
 static void a_card_ends_near_its_limit_of_power(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void a_card_ends_near_its_limit_of_power(void **state)
     }
     assert_in_range(sum / 100, 225, 255);
     g = told(dp_governor_of(0, 250), 90, 2500, 1);
-    assert_int_equal(g.share, 875); /* By an eighth at most, whatever one reading says. */
+    assert_int_equal(g.share, 875); /* By an eighth at most for any single reading. */
 }
 
 static void a_card_ends_near_its_limit_of_heat(void **state)

@@ -97,7 +97,7 @@ static void each_process_stays_on_a_node_of_its_own(void **state)
     CHECK(bound(2, 2, first) == 1);
 }
 
-static void what_cannot_be_understood_binds_nobody(void **state)
+static void an_unreadable_topology_binds_no_process(void **state)
 {
     (void)state;
     static const char *const lists[] = {"x\n",  "0-\n",         "1-0\n",  "0;1\n",
@@ -118,7 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_process_stays_on_a_node_of_its_own, open_root,
                                         close_root),
-        cmocka_unit_test_setup_teardown(what_cannot_be_understood_binds_nobody, open_root,
+        cmocka_unit_test_setup_teardown(an_unreadable_topology_binds_no_process, open_root,
                                         close_root),
     };
     return cmocka_run_group_tests(tests, find_processors, NULL);

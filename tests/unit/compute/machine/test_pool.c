@@ -104,7 +104,8 @@ static void a_thread_begins_with_the_same_tasks_in_every_job(void **state)
     dp_pool_close(pool);
 }
 
-/* The first task ends when all others have, so whoever runs it leaves them to the other thread. */
+/* The first task ends after all others, so the thread that runs it leaves them to the other
+ * thread. */
 static void first_is_long_task(void *ctx, size_t index, size_t worker)
 {
     struct shares *shares = ctx;
@@ -115,7 +116,7 @@ static void first_is_long_task(void *ctx, size_t index, size_t worker)
     atomic_fetch_add(&shares->done, 1);
 }
 
-static void what_a_busy_thread_leaves_another_takes(void **state)
+static void another_thread_takes_the_tasks_of_a_busy_one(void **state)
 {
     (void)state;
     dp_pool *pool = NULL;
@@ -208,7 +209,7 @@ static void threads_are_as_nice_as_their_caller_has_become(void **state)
 {
     (void)state;
     struct nice_threads threads = {.entered = 0};
-    pthread_t thread; /* of its own, since nobody may become less nice again */
+    pthread_t thread; /* in a separate process, since a process cannot lower its nice value again */
     assert_int_equal(pthread_create(&thread, NULL, run_nicely, &threads), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(threads.nice[0], 19);
@@ -221,7 +222,7 @@ int main(void)
         cmocka_unit_test(every_task_runs_once_and_no_two_share_a_worker),
         cmocka_unit_test(many_short_jobs_follow_each_other),
         cmocka_unit_test(a_thread_begins_with_the_same_tasks_in_every_job),
-        cmocka_unit_test(what_a_busy_thread_leaves_another_takes),
+        cmocka_unit_test(another_thread_takes_the_tasks_of_a_busy_one),
         cmocka_unit_test(no_pool_is_one_thread),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(too_many_threads_and_no_memory_are_refused),

@@ -16,7 +16,7 @@ typedef struct walker {
     dp_status status;
     uint32_t culprit;
     uint32_t passed;
-    uint64_t *turns; /* of each place: nobody may be more than one ahead */
+    uint64_t *turns; /* of each process: none may be more than one ahead */
 } walker;
 
 static void *walk(void *context)
@@ -74,7 +74,7 @@ static void nobody_passes_before_all_have_come(void **state)
     }
 }
 
-static void who_leaves_or_ends_breaks_it_for_all(void **state)
+static void a_process_that_leaves_or_ends_breaks_it_for_all(void **state)
 {
     (void)state;
     for (int leaves = 0; leaves < 2; leaves++) {
@@ -89,7 +89,7 @@ static void who_leaves_or_ends_breaks_it_for_all(void **state)
     }
 }
 
-static void who_does_not_come_in_time_is_named(void **state)
+static void a_process_that_misses_the_deadline_is_named(void **state)
 {
     (void)state;
     dp_process_barrier *const gate = calloc(1, sizeof *gate);
@@ -136,8 +136,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_passes_before_all_have_come),
-        cmocka_unit_test(who_leaves_or_ends_breaks_it_for_all),
-        cmocka_unit_test(who_does_not_come_in_time_is_named),
+        cmocka_unit_test(a_process_that_leaves_or_ends_breaks_it_for_all),
+        cmocka_unit_test(a_process_that_misses_the_deadline_is_named),
         cmocka_unit_test(one_alone_never_waits),
         cmocka_unit_test(places_are_taken_once),
     };

@@ -1,4 +1,4 @@
-/* Packed weights: that nobody sees when they are made. */
+/* Packed weights: the time of packing does not change results. */
 #include "tests/unit/compute/gpt_kit.h"
 
 #include <math.h>
@@ -41,8 +41,8 @@ static void fill_tokens(uint32_t *tokens, size_t n, uint32_t vocab)
 }
 
 /* The calls of a training run between two changes of the weights, then a change, all over again.
- * ask: gpt is told of the parameters before every call, so that each call packs anew. The gradients
- * of all calls end up in gpt, their losses in losses. */
+ * ask: gpt gets the parameters before every call, so that each call packs again. The gradients of
+ * all calls end up in gpt, their losses in losses. */
 enum { CALLS = 5 };
 
 static void train(dp_gpt *gpt, const uint32_t *tokens, bool ask, double losses[CALLS])

@@ -37,18 +37,27 @@ static void check_same_state(const dp_optim *a, const dp_optim *b)
     }
 }
 
+/* Muon has scratch for each thread if it was told of them, and else they go through each matrix
+ * together. */
 static void threads_change_no_bits_of_any_kind(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < (size_t)RIG_KINDS * WAYS; k++) {
+    for (size_t k = 0; k < (size_t)2 * RIG_KINDS * WAYS; k++) {
         rig one;
         rig many;
         dp_pool *pool = NULL;
+        const dp_optim_kind kind = rig_kinds[k / 2 / WAYS];
+        const dp_weights_kind weights = ways[k / 2 % WAYS];
         rig_open(&one);
         rig_open(&many);
         CHECK_OK(dp_pool_open(&pool, 3));
-        dp_optim a = open_optim(&one, rig_kinds[k / WAYS], ways[k % WAYS]);
-        dp_optim b = open_optim(&many, rig_kinds[k / WAYS], ways[k % WAYS]);
+        dp_optim a = open_optim(&one, kind, weights);
+        dp_optim b;
+        CHECK_OK(dp_optim_init(&b, &(dp_optim_setup){.model = &many.model,
+                                                     .kind = kind,
+                                                     .weights = weights,
+                                                     .seed = 5,
+                                                     .threads = k % 2 == 0 ? 0 : 3}));
         for (uint64_t draw = 1; draw <= 2; draw++) {
             step(&a, &one, draw, NULL);
             step(&b, &many, draw, pool);
@@ -116,7 +125,7 @@ static void parts_change_no_bits_of_any_kind(void **state)
     }
 }
 
-static void what_does_not_exist_is_refused(void **state)
+static void an_unknown_combination_is_refused(void **state)
 {
     (void)state;
     rig r;
@@ -281,8 +290,8 @@ static void small_steps_add_up_in_masters_and_by_chance(void **state)
     }
 }
 
-/* Steps of nothing, so that what is seen is the rounding alone: the place in the whole arena is the
- * index, whoever has it. */
+/* Steps of zero, so that only the rounding acts: the index is the place in the whole arena, for
+ * every owner. */
 static void chance_is_drawn_by_the_place_in_the_arena(void **state)
 {
     (void)state;
@@ -351,7 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_change_no_bits_of_any_kind),
         cmocka_unit_test(parts_change_no_bits_of_any_kind),
-        cmocka_unit_test(what_does_not_exist_is_refused),
+        cmocka_unit_test(an_unknown_combination_is_refused),
         cmocka_unit_test(a_kept_state_goes_on_with_the_same_bits),
         cmocka_unit_test(a_loss_scale_that_is_a_power_of_two_changes_no_bits),
         cmocka_unit_test(a_bad_gradient_changes_nothing_and_padding_stays_zero),

@@ -26,7 +26,7 @@ static dp_schedule of_kind(dp_schedule_kind kind)
 
 static void check(const dp_schedule *schedule, uint64_t tokens, double right)
 {
-    assert_true(fabs(dp_schedule_lr(schedule, tokens) - right) < 1e-12);
+    assert_true(fabs(dp_schedule_lr(schedule, tokens, 1) - right) < 1e-12);
 }
 
 static const dp_schedule_kind kinds[] = {DP_SCHEDULE_CONSTANT, DP_SCHEDULE_LINEAR,
@@ -77,7 +77,7 @@ static void the_rate_never_rises_after_the_warm_up_nor_leaves_its_bounds(void **
         const dp_schedule schedule = of_kind(kinds[i]);
         double last = 1e-3;
         for (uint64_t tokens = 100; tokens < 1300; tokens += 7) {
-            const double rate = dp_schedule_lr(&schedule, tokens);
+            const double rate = dp_schedule_lr(&schedule, tokens, 1);
             assert_true(rate <= last && rate >= 1e-4 - 1e-15);
             last = rate;
         }
@@ -93,9 +93,31 @@ static void no_warm_up_and_no_tokens_divide_by_nothing(void **state)
         check(&schedule, 0, 1e-3);
         schedule.total_tokens = 0;
         schedule.decay_tokens = 0;
-        assert_true(isfinite(dp_schedule_lr(&schedule, 0)));
-        assert_true(isfinite(dp_schedule_lr(&schedule, 1)));
+        assert_true(isfinite(dp_schedule_lr(&schedule, 0, 0)));
+        assert_true(isfinite(dp_schedule_lr(&schedule, 1, 3)));
     }
+}
+
+/* Each contributor takes as many steps in it, whatever their number. */
+static void a_warm_up_that_nobody_has_given_is_of_steps(void **state)
+{
+    (void)state;
+    dp_schedule schedule = of_kind(DP_SCHEDULE_CONSTANT);
+    schedule.warmup_tokens = 0;
+    schedule.step_tokens = 10;
+    schedule.total_tokens = UINT64_C(1) << 62;
+    for (uint32_t n = 0; n <= 64; n += 4) {
+        const uint64_t warm = UINT64_C(10) * DP_SCHEDULE_WARM_STEPS * (n > 1 ? n : 1);
+        assert_true(fabs(dp_schedule_lr(&schedule, 0, n) - 1e-3 / (double)warm) < 1e-12);
+        assert_true(fabs(dp_schedule_lr(&schedule, warm / 2 - 1, n) - 5e-4) < 1e-12);
+        assert_true(dp_schedule_lr(&schedule, warm, n) == 1e-3);
+    }
+    schedule.step_tokens = UINT64_C(1) << 50; /* No product wraps. */
+    assert_true(dp_schedule_lr(&schedule, UINT64_C(1) << 59, 64) < 1e-3);
+    schedule.step_tokens = 10;
+    schedule.total_tokens = 1000; /* A short run is not all warm-up. */
+    assert_true(fabs(dp_schedule_lr(&schedule, 124, 8) - 5e-4) < 1e-12);
+    assert_true(dp_schedule_lr(&schedule, 250, 8) == 1e-3);
 }
 
 static void refuse(dp_schedule schedule, const char *word)
@@ -190,6 +212,7 @@ int main(void)
         cmocka_unit_test(after_the_end_the_rate_stays_at_the_floor),
         cmocka_unit_test(the_rate_never_rises_after_the_warm_up_nor_leaves_its_bounds),
         cmocka_unit_test(no_warm_up_and_no_tokens_divide_by_nothing),
+        cmocka_unit_test(a_warm_up_that_nobody_has_given_is_of_steps),
         cmocka_unit_test(impossible_schedules_are_refused_with_a_sentence),
         cmocka_unit_test(a_manifest_gives_its_schedule),
         cmocka_unit_test(the_batch_rules_scale_the_rate),

@@ -99,7 +99,7 @@ static void a_level_that_stays_becomes_the_new_one(void **state)
     CHECK(!dp_spike_is_good(&spike, 12.0, Z));
 }
 
-/* Half of what it remembers may be as wrong as it likes. */
+/* Half of the remembered values may be arbitrarily wrong. */
 static void the_bound_stands_on_the_median(void **state)
 {
     (void)state;

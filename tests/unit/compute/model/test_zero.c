@@ -253,7 +253,7 @@ static void options_that_differ_are_told_to_all_and_move_nothing(void **state)
     close_scene(&s);
 }
 
-static void what_does_not_fit_the_memory_is_refused(void **state)
+static void a_group_that_does_not_fit_the_memory_is_refused(void **state)
 {
     (void)state;
     scene s = open_scene(DP_OPTIM_ADAMW, DP_WEIGHTS_FP32, 2, 3);
@@ -299,7 +299,7 @@ int main(void)
         cmocka_unit_test(a_killed_process_ends_the_others),
         cmocka_unit_test(a_process_that_hangs_ends_the_others),
         cmocka_unit_test(options_that_differ_are_told_to_all_and_move_nothing),
-        cmocka_unit_test(what_does_not_fit_the_memory_is_refused),
+        cmocka_unit_test(a_group_that_does_not_fit_the_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

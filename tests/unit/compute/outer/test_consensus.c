@@ -147,16 +147,16 @@ static void momentum_is_nesterovs_bit_for_bit(void **state)
         CHECK(memcmp(theta, r->theta, sizeof theta) == 0);
         CHECK(memcmp(m, expected_m, sizeof m) == 0);
     }
-    /* The same update again and again reaches 1 + mu + mu^2 + ... as far: the step shrinks to what
-     * is allowed. */
+    /* Repeating one update makes the reach 1 + mu + mu^2 + ...: the step is shortened to the
+     * bound. */
     CHECK(fabs(seen[0].reach - 1.9) < 1e-4 && fabs(seen[1].reach - 2.71) < 1e-4);
     CHECK(seen[0].eta == (float)outer.alpha * 0x1p-16F && seen[3].eta < seen[1].eta);
     CHECK(fabs((double)seen[3].eta * seen[3].reach - DP_OUTER_REACH_MAX) < 1e-6);
     close_round(r);
 }
 
-/* Items of two parts and nothing between them, beside an update that holds the same numbers, and
- * zeros there. */
+/* Items of two parts with a gap, compared with an update that has the same numbers and zeros in the
+ * gap. */
 static void results_of_parts_move_what_one_update_with_their_numbers_does(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void results_of_parts_move_what_one_update_with_their_numbers_does(void *
         CHECK(memcmp(m[0], m[1], sizeof m[0]) == 0);
         CHECK(seen[0].reach == seen[1].reach && seen[0].eta == seen[1].eta);
     }
-    /* A blob that is not of its place is told. */
+    /* A blob for another place is reported. */
     CHECK_STATUS(dp_consensus_apply(whole, NULL, N,
                                     &(dp_consensus_items){.blobs = views, .q = q, .n = 2}, &plain,
                                     NULL),
@@ -289,7 +289,7 @@ static void blobs_of_other_sizes_leave_theta_alone(void **state)
     CHECK_OK(dp_consensus_apply(
         r->theta, NULL, N, &(dp_consensus_items){.blobs = NULL, .q = NULL, .n = 0}, &plain, NULL));
     CHECK(memcmp(before, r->theta, sizeof before) == 0);
-    r->views[2].size--; /* Not checked before: told all the same. */
+    r->views[2].size--; /* Not checked before: reported nevertheless. */
     CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N,
                                     &(dp_consensus_items){.blobs = r->views, .q = q, .n = ITEMS},
                                     &plain, NULL),

@@ -143,7 +143,7 @@ static void a_step_has_the_same_bits_on_every_machine(void **state)
     close_rig(&r);
 }
 
-static void what_is_not_finite_is_told(void **state)
+static void values_that_are_not_finite_are_reported(void **state)
 {
     (void)state;
     rig r = open_rig();
@@ -162,7 +162,7 @@ int main(void)
         cmocka_unit_test(steps_are_those_of_the_local_optimizer_to_rounding),
         cmocka_unit_test(only_matrices_decay),
         cmocka_unit_test(a_step_has_the_same_bits_on_every_machine),
-        cmocka_unit_test(what_is_not_finite_is_told),
+        cmocka_unit_test(values_that_are_not_finite_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

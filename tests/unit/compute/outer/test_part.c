@@ -315,7 +315,7 @@ static void sums_of_parts_in_fp32_are_the_sum_of_the_whole(void **state)
     }
 }
 
-static void what_encoding_a_sum_loses_is_half_a_step_and_told(void **state)
+static void encoding_a_sum_loses_half_a_step_and_reports_it(void **state)
 {
     static float g[N];
     static float d[N];
@@ -547,7 +547,7 @@ int main(void)
         cmocka_unit_test(a_blob_of_a_part_begins_where_a_run_does),
         cmocka_unit_test(a_part_is_of_its_place_alone),
         cmocka_unit_test(sums_of_parts_in_fp32_are_the_sum_of_the_whole),
-        cmocka_unit_test(what_encoding_a_sum_loses_is_half_a_step_and_told),
+        cmocka_unit_test(encoding_a_sum_loses_half_a_step_and_reports_it),
         cmocka_unit_test(results_are_added_on_their_ranges_alone),
         cmocka_unit_test(results_that_overlap_or_weigh_too_much_are_refused),
         cmocka_unit_test(a_sum_that_the_codec_cannot_hold_is_refused),

@@ -173,7 +173,7 @@ static void text_that_is_not_utf8_leaves_the_tokens_alone(void **state)
 
 /* The words that an encoder has learned must not change its output: it is compared with a new
  * encoder. */
-static void what_was_learned_changes_no_token(void **state)
+static void the_cache_changes_no_token(void **state)
 {
     (void)state;
     dp_bpe *const bpe = golden("llama3");
@@ -226,7 +226,7 @@ int main(void)
         cmocka_unit_test(tokens_give_back_the_text_in_its_normal_form),
         cmocka_unit_test(a_saved_tokenizer_is_the_same_tokenizer),
         cmocka_unit_test(text_that_is_not_utf8_leaves_the_tokens_alone),
-        cmocka_unit_test(what_was_learned_changes_no_token),
+        cmocka_unit_test(the_cache_changes_no_token),
         cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,7 +165,7 @@ static void added_tokens_that_cannot_be_are_named(void **state)
     check_refused(root, DP_UNSUPPORTED, "lstrip");
 }
 
-static void what_would_make_other_tokens_is_refused(void **state)
+static void a_file_that_would_make_other_tokens_is_refused(void **state)
 {
     (void)state;
     json_t *root = example();
@@ -262,7 +262,7 @@ int main(void)
         cmocka_unit_test(vocabularies_that_cannot_be_are_named),
         cmocka_unit_test(merges_that_cannot_be_are_named),
         cmocka_unit_test(added_tokens_that_cannot_be_are_named),
-        cmocka_unit_test(what_would_make_other_tokens_is_refused),
+        cmocka_unit_test(a_file_that_would_make_other_tokens_is_refused),
         cmocka_unit_test(ids_without_a_token_are_allowed_and_empty),
         cmocka_unit_test(an_added_token_may_stand_in_the_vocabulary_as_it_is_written),
         cmocka_unit_test(a_special_token_may_follow_training),

@@ -202,7 +202,7 @@ static void tokens_of_others_are_taken_over(void **state)
     desk_close(&d);
 }
 
-static void what_cannot_be_tokenized_is_named_with_its_line(void **state)
+static void text_that_cannot_be_tokenized_is_named_with_its_line(void **state)
 {
     (void)state;
     desk d;
@@ -333,7 +333,7 @@ int main(void)
         cmocka_unit_test(text_becomes_shards_that_stand_for_it),
         cmocka_unit_test(each_line_of_json_is_a_document_with_an_end),
         cmocka_unit_test(tokens_of_others_are_taken_over),
-        cmocka_unit_test(what_cannot_be_tokenized_is_named_with_its_line),
+        cmocka_unit_test(text_that_cannot_be_tokenized_is_named_with_its_line),
         cmocka_unit_test(a_pipe_is_read_as_a_file_where_once_is_enough),
         cmocka_unit_test(a_pipe_is_no_input_to_train_a_tokenizer_on),
         cmocka_unit_test(damage_in_a_folder_is_found_and_named),

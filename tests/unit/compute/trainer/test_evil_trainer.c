@@ -95,8 +95,8 @@ static dp_judged judged_by(const peer *judge, const answer *told)
 
 static const dp_part_cuts whole;
 
-/* The first publication of a trainer of this kind, and what one that has published itself finds of
- * it. */
+/* The first publication of a trainer of this kind, and its measurement by one that has published
+ * itself. */
 static dp_judged judged_kind(const char *kind, dp_trainer_msg *told)
 {
     static float a[ELEMENTS_MAX];

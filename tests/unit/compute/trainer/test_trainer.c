@@ -295,7 +295,7 @@ static void a_settlement_that_is_brought_back_twice_is_one(void **state)
     node_close(&x);
 }
 
-static void what_is_restored_late_is_worth_less(void **state)
+static void work_that_is_restored_late_has_less_weight(void **state)
 {
     (void)state;
     static const dp_settle settles[] = {DP_SETTLE_INCLUDED, DP_SETTLE_LEFT_OUT};
@@ -639,7 +639,7 @@ int main(void)
         cmocka_unit_test(training_while_a_publication_is_pending_survives_the_record),
         cmocka_unit_test(a_restored_node_has_the_feedback_that_it_would_have_had),
         cmocka_unit_test(a_settlement_that_is_brought_back_twice_is_one),
-        cmocka_unit_test(what_is_restored_late_is_worth_less),
+        cmocka_unit_test(work_that_is_restored_late_has_less_weight),
         cmocka_unit_test(frozen_work_that_is_restored_late_is_worth_less_and_so_is_its_exchange),
         cmocka_unit_test(an_exchange_conserves_weighted_frozen_work),
         cmocka_unit_test(frozen_work_joins_the_next_publication_and_comes_back_after_a_restart),

@@ -17,7 +17,7 @@ static node open_node(uint8_t member, uint32_t rows, dp_exchange_kind exchange, 
     m.inner_steps_max = 1;
     m.batch_rows = rows;
     m.schedule = DP_SCHEDULE_CONSTANT;
-    m.warmup_tokens = 0;
+    m.warmup_tokens = 1;
     m.lr_nano = LR_NANO;
     return node_open_with(&m, (dp_trainer_setup){.member = {member}, .alone = alone, .rows = 4});
 }

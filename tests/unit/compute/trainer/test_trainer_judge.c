@@ -171,7 +171,7 @@ static void clipping_shortens_the_step(void **state)
     pair_close(&p);
 }
 
-static void what_destroys_the_model_has_the_worst_gain(void **state)
+static void an_update_that_destroys_the_model_has_the_worst_gain(void **state)
 {
     (void)state;
     pair p = pair_open(DP_CODEC_FP32);
@@ -188,7 +188,7 @@ static void what_destroys_the_model_has_the_worst_gain(void **state)
     pair_close(&p);
 }
 
-/* The CPU's table, but for some of what it gives. */
+/* The CPU's table with some changed results. */
 static dp_status apply_outcome;
 static double loss_outcome;
 
@@ -290,7 +290,7 @@ static void another_seed_draws_other_windows_and_the_same_one_the_same(void **st
     pair_close(&p);
 }
 
-/* Mean loss on what a trainer says to have trained on, from what its own steps tell. */
+/* The mean loss on the claimed training samples, from the reports of the steps. */
 static void claimed_samples_are_those_that_the_author_draws(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static void bytes_that_are_no_update_and_missing_memory_give_a_status(void **sta
     update.blob = p.update;
     CHECK_OK(dp_trainer_judge(p.judge.trainer, &update, &found));
     node_train(&p.judge, 1);
-    /* Of memory for the reference, taken the first time, there was none. */
+    /* There was no memory for the reference, which is allocated the first time. */
     node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
     node_train(&x, 1);
     publish(&x);
@@ -511,7 +511,7 @@ int main(void)
         cmocka_unit_test(an_honest_update_helps_and_its_opposite_harms),
         cmocka_unit_test(the_gain_is_what_the_step_brings_when_it_is_made),
         cmocka_unit_test(clipping_shortens_the_step),
-        cmocka_unit_test(what_destroys_the_model_has_the_worst_gain),
+        cmocka_unit_test(an_update_that_destroys_the_model_has_the_worst_gain),
         cmocka_unit_test(weights_or_losses_that_are_not_finite_are_an_answer_but_for_theta),
         cmocka_unit_test(windows_are_whole_distinct_and_no_more_than_there_are),
         cmocka_unit_test(another_seed_draws_other_windows_and_the_same_one_the_same),

@@ -1,5 +1,4 @@
-/* A trainer goes through the samples that it is told of, each once, and says how far it has
- * come. */
+/* A trainer draws each sample of its lease once, and reports its reach. */
 #include "tests/unit/compute/tiny_node.h"
 
 #include <math.h>
@@ -20,7 +19,7 @@ static double apart(const float *a, const float *b, size_t n)
     return sum;
 }
 
-/* As the daemon tells it: from here on these samples. */
+/* Like the daemon, gives the trainer these samples from here on. */
 static void lease(const node *x, dp_reach from, dp_sample_range range)
 {
     CHECK_OK(dp_trainer_lease(x->trainer, &from, &range, range.count > 0 ? 1 : 0));
@@ -81,7 +80,8 @@ static void a_trainer_goes_through_its_lease_and_then_along_its_own_line(void **
     CHECK(reached(&x, 30 + 2 * batch, 4));
     node_train(&x, 1); /* One sample is left of it. */
     CHECK(reached(&x, 30 + 2 * batch + 1, 4 + batch - 1));
-    CHECK_OK(dp_trainer_lease(x.trainer, &from, ranges, 2)); /* Told again: it stands farther. */
+    /* A repeated command: the trainer is already further. */
+    CHECK_OK(dp_trainer_lease(x.trainer, &from, ranges, 2));
     node_train(&x, 1);
     CHECK(reached(&x, 30 + 2 * batch + 1, 4 + 2 * batch - 1));
     lease(&x, (dp_reach){.leased = 500, .own = 600}, (dp_sample_range){.first = 7, .count = 99});
@@ -131,7 +131,7 @@ static void work_that_is_worth_nothing_claims_nothing(void **state)
     const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
     CHECK(done.steps == 0 && done.tokens == 0 && done.carried == 0);
     const dp_reach before = dp_trainer_reach(x.trainer);
-    node_train(&x, 1); /* Until it is told of a lease. */
+    node_train(&x, 1); /* Until it gets a lease. */
     CHECK(dp_trainer_reach(x.trainer).leased == before.leased);
     CHECK(dp_trainer_reach(x.trainer).own > before.own);
     CHECK_OK(dp_trainer_init(x.trainer));

@@ -53,7 +53,7 @@ static void a_state_carries_the_momentum_of_the_outer_step(void **state)
     dp_view same;
     const dp_hash loaded = node_root(&b, &same);
     CHECK(dp_hash_equal(&root, &loaded));
-    /* The next step of both depends on m: who did not take it over goes elsewhere. */
+    /* The next step of both depends on m: a trainer that did not take it over would differ. */
     publish(&a);
     apply(&a, 2, DP_SETTLE_INCLUDED, &a);
     apply(&b, 2, DP_SETTLE_NONE, &a);

@@ -201,7 +201,7 @@ static void encoding_a_sum_moves_theta_by_half_a_step_at_most(void **state)
     for (uint32_t p = 0; p < KIT_PARTS; p++) {
         told += r.sums[p].error * r.sums[p].error;
     }
-    /* Up to the rounding of theta, what is lost is what owners told. */
+    /* Except for the rounding of theta, the lost part is the one that owners reported. */
     CHECK(moved > 0 && fabs(sqrt(moved / told) - 1) < 0.01);
     test_free(before);
     kit_close(&r);

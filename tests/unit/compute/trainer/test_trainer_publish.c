@@ -1,4 +1,4 @@
-/* Publications that are made while the trainer goes on. */
+/* Publications that are encoded while the trainer continues. */
 #include "tests/unit/compute/tiny_node.h"
 
 #include "compute/backend/backend_cpu.h"
@@ -7,7 +7,7 @@ enum { ONE = 65536, STEPS = 3 };
 
 static const uint32_t all_of_it = 0x80000000U;
 
-/* The CPU's table, but for what take gives. */
+/* The CPU's table with a changed result of take. */
 static dp_status outcome;
 
 static dp_status take_with_outcome(dp_engine *e, dp_view *blob, const float **values)
@@ -42,7 +42,7 @@ static void apply_own(const node *x, uint64_t round, const dp_view *blob)
     CHECK_OK(dp_trainer_apply(x->trainer, &record));
 }
 
-static void what_is_published_is_the_moment_it_began(void **state)
+static void a_publication_is_of_the_moment_it_began(void **state)
 {
     (void)state;
     node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
@@ -179,7 +179,7 @@ static void a_gradient_waits_until_its_publication_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_published_is_the_moment_it_began),
+        cmocka_unit_test(a_publication_is_of_the_moment_it_began),
         cmocka_unit_test(a_publication_has_the_density_of_its_round),
         cmocka_unit_test(a_blob_that_comes_spoiled_leaves_its_work_open),
         cmocka_unit_test(an_update_that_is_found_not_to_be_finite_drops_all_since),

@@ -93,7 +93,7 @@ static dp_trainer_last first_of(const dp_manifest *m)
     return last;
 }
 
-/* The scale is taken out again before the norm is told and the step is clipped. */
+/* The scale is removed before the norm is reported and the step is clipped. */
 static void a_scaled_loss_makes_the_same_step(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void the_batch_rule_reaches_the_step(void **state)
     CHECK(fabs(first_step(&m) / plain - 0.25) < 1e-3);
 }
 
-/* The CPU, and what it was last told to make of a gradient. */
+/* The CPU, and its last options for a gradient. */
 static dp_optim_options told;
 
 static dp_status update_and_tell(dp_engine *engine, const dp_optim_options *options, double norm)

@@ -159,7 +159,7 @@ static void a_damaged_checkpoint_is_told_and_the_one_before_is_taken(void **stat
     close_bench(&b);
 }
 
-static void what_does_not_belong_together_is_refused_with_a_sentence(void **state)
+static void files_that_do_not_match_are_refused_with_a_sentence(void **state)
 {
     (void)state;
     bench b;
@@ -321,7 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_within_any_step_it_ends_with_the_same_bits),
         cmocka_unit_test(a_damaged_checkpoint_is_told_and_the_one_before_is_taken),
-        cmocka_unit_test(what_does_not_belong_together_is_refused_with_a_sentence),
+        cmocka_unit_test(files_that_do_not_match_are_refused_with_a_sentence),
         cmocka_unit_test(a_checkpoint_of_another_run_is_told_and_not_taken),
         cmocka_unit_test(a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same),
         cmocka_unit_test(on_a_card_rows_are_more_and_as_many_as_it_holds),

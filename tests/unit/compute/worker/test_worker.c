@@ -22,7 +22,7 @@ static void two_workers_hold_the_same_state_after_every_round(void **state)
         check_blob(&a, from_b.fds[0], true);
         check_blob(&b, from_a.fds[0], true);
         const int blobs[2] = {from_a.fds[0], from_b.fds[0]};
-        /* In the second round b is late: its work is carried, theta is the same all the same. */
+        /* In the second round b is late: its work is carried, and theta is equal nevertheless. */
         const bool both = round == 1;
         const dp_trainer_msg to_a = record_of(round, DP_SETTLE_INCLUDED, both ? 2 : 1);
         const dp_trainer_msg to_b =
@@ -133,8 +133,8 @@ static void a_restored_publication_gives_the_same_feedback(void **state)
     CHECK_OK(dp_trainer_send(first.socket, &record, published.fds, 1));
     const answer applied = expect(&first, DP_TRAINER_APPLIED);
 
-    /* Another process takes over at the certified state. It does not train, so what it publishes is
-     * e alone. */
+    /* Another process continues from the certified state. It does not train, so it publishes only
+     * e. */
     const peer second = start();
     const size_t n = open_run(&second, 4);
     const dp_trainer_msg load = {.kind = DP_TRAINER_LOAD, .round = 1};
@@ -185,7 +185,8 @@ static void an_exchange_moves_as_much_out_of_one_as_into_the_other(void **state)
     const answer from_a = expect(&a, DP_TRAINER_FROZEN);
     const answer from_b = expect(&b, DP_TRAINER_FROZEN);
     CHECK(from_a.msg.exchange[0] == 9 && from_a.n_fds == 2);
-    /* Its energy is what the other side finds, since both damp the exchange by it. */
+    /* Its energy equals the one that the other side computes, since both damp the exchange by
+     * it. */
     const dp_trainer_msg check = {
         .kind = DP_TRAINER_CHECK, .id = 7, .range = {.end = DP_PART_WHOLE}};
     CHECK_OK(dp_trainer_send(b.socket, &check, &from_a.fds[0], 1));
@@ -373,8 +374,8 @@ static void dropped_steps_are_told_though_none_was_done(void **state)
     test_free(huge);
 }
 
-/* A worker that waits for its one gradient to be published reports each gradient that it has;
- * otherwise nobody asks for it. */
+/* A worker that waits for the publication of its only gradient reports each gradient that it has;
+ * otherwise the daemon would not ask for it. */
 static void after_a_gradient_that_was_let_go_the_next_is_told(void **state)
 {
     (void)state;
@@ -411,7 +412,7 @@ static dp_status hot_at_first(uint32_t index, dp_device *out, dp_why *why)
     return DP_OK;
 }
 
-static void what_is_too_hot_rests_and_obeys_and_goes_on_when_it_has_cooled(void **state)
+static void a_hot_worker_rests_obeys_and_continues_when_it_has_cooled(void **state)
 {
     (void)state;
     dp_backend backend = *dp_backend_cpu();
@@ -525,7 +526,7 @@ static void a_worker_whose_card_vanishes_says_so_and_ends(void **state)
     close(p.socket);
 }
 
-/* No update can be handed over; then one can, and what comes with it cannot be taken. */
+/* No update can be sent; then one can, but its accompanying message cannot be received. */
 /* A backend whose blobs take as long as BESIDE steps do, or longer than there is time for. */
 enum { BESIDE = 2 };
 static uint32_t stepped;
@@ -584,7 +585,7 @@ static void steps_go_on_while_a_publication_is_made(void **state)
     stop(&p);
 }
 
-static void what_looks_at_drawers_comes_after_a_publication_under_way(void **state)
+static void commands_on_work_buffers_wait_for_a_publication_under_way(void **state)
 {
     (void)state;
     never = true;
@@ -640,13 +641,13 @@ int main(void)
         cmocka_unit_test(data_may_be_several_shards),
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
         cmocka_unit_test(after_a_gradient_that_was_let_go_the_next_is_told),
-        cmocka_unit_test(what_is_too_hot_rests_and_obeys_and_goes_on_when_it_has_cooled),
+        cmocka_unit_test(a_hot_worker_rests_obeys_and_continues_when_it_has_cooled),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
         cmocka_unit_test(where_the_cpu_took_over_the_heat_of_the_card_is_no_matter),
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
         cmocka_unit_test(steps_go_on_while_a_publication_is_made),
-        cmocka_unit_test(what_looks_at_drawers_comes_after_a_publication_under_way),
+        cmocka_unit_test(commands_on_work_buffers_wait_for_a_publication_under_way),
         cmocka_unit_test(a_worker_without_descriptors_says_what_it_lacks_and_ends),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);

@@ -46,7 +46,8 @@ static void an_update_is_judged_beside_the_own_one(void **state)
     stop(&p);
 }
 
-/* Commands are answered in their order, and what moves theta is not mixed with what looks at it. */
+/* Commands are answered in order, and commands that change theta do not overlap with those that
+ * read it. */
 static void judgements_keep_the_order_of_commands(void **state)
 {
     (void)state;
@@ -73,7 +74,7 @@ static void judgements_keep_the_order_of_commands(void **state)
     stop(&p);
 }
 
-static void what_cannot_be_measured_is_an_answer_and_training_goes_on(void **state)
+static void a_failed_measurement_is_answered_and_training_continues(void **state)
 {
     (void)state;
     const peer p = ready_peer(1);
@@ -113,7 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_update_is_judged_beside_the_own_one),
         cmocka_unit_test(judgements_keep_the_order_of_commands),
-        cmocka_unit_test(what_cannot_be_measured_is_an_answer_and_training_goes_on),
+        cmocka_unit_test(a_failed_measurement_is_answered_and_training_continues),
         cmocka_unit_test(theta_comes_first),
     };
     return cmocka_run_group_tests(tests, make_slow_files, drop_files);

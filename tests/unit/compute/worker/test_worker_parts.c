@@ -114,7 +114,7 @@ static void a_part_is_checked_against_its_place_and_its_authors_word(void **stat
     CHECK(!check_part(&p, a.fds[0], 0).msg.ok);
     check_blob(&p, a.fds[FIRST_PART], false);
     check_blob(&p, a.fds[0], true);
-    /* Louder than its author said of all of it: who asked sees it. */
+    /* More energy than its author claimed for the whole: the asking node sees it. */
     const dp_view honest = map(a.fds[FIRST_PART]);
     const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
     dp_codec found;

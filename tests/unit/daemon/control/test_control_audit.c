@@ -1,6 +1,6 @@
-/* The audit of a chain whose rows are damaged or missing: each is told once, and those behind it
- * are judged all the same. The rules for a right record are tested in
- * tests/unit/gossip/ledger/test_audit.c; here no record even decodes. */
+/* The audit of a chain with damaged or missing rows: each is reported once, and later rows are
+ * still judged. The rules for a right record are tested in tests/unit/gossip/ledger/test_audit.c;
+ * here no record even decodes. */
 #include "daemon/peer/driver.h"
 #include "daemon/peer/driver_inside.h"
 #include "store/chain.h"
@@ -12,8 +12,8 @@ enum { SLOTS = 28 }; /* two findings each are still fewer than are kept */
 static const char damaged[] = "the stored record is damaged";
 static const char missing[] = "the record is missing";
 
-/* A chain in the store of so many records, and what then befalls it; on the store thread, whose the
- * store is. */
+/* Makes a chain of so many records in the store, and then the damage; on the store thread, which
+ * owns the store. */
 struct harm {
     dp_store_thread_job job;
     dp_hash run;

@@ -1,11 +1,11 @@
-/* drain: the daemon, or the one that asked, goes on when a round has counted this node's work. The
- * supervisor's decisions are played; waits end at once. */
+/* drain: the daemon ends, or the caller continues, when a round has counted this node's work. The
+ * supervisor is a mock; waits end at once. */
 #include "daemon/peer/supervisor.h"
 #include "tests/unit/daemon/call_kit.h"
 #include "tests/unit/daemon/hurry.h"
 
 static struct {
-    const char *drained; /* what the supervisor says */
+    const char *drained; /* the answer of the supervisor */
     uint64_t counted;
     uint64_t limit_ms; /* that it was asked with */
     uint32_t n_asked;

@@ -1,4 +1,4 @@
-/* invite: what a token says, and that it is written down before it is shown. */
+/* invite: the content of a token, which is stored before it is shown. */
 #include "daemon/host/issued.h"
 #include "gossip/identity/invite.h"
 #include "tests/unit/daemon/call_kit.h"
@@ -85,7 +85,7 @@ static void terms_are_as_asked_and_within_bounds(void **state)
     call_close();
 }
 
-static void who_may_not_invite_is_told_and_nothing_is_written(void **state)
+static void a_node_that_may_not_invite_is_refused_and_writes_nothing(void **state)
 {
     static dp_issued_list list;
     (void)state;
@@ -153,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_is_written_down_and_says_where_to_join),
         cmocka_unit_test(terms_are_as_asked_and_within_bounds),
-        cmocka_unit_test(who_may_not_invite_is_told_and_nothing_is_written),
+        cmocka_unit_test(a_node_that_may_not_invite_is_refused_and_writes_nothing),
         cmocka_unit_test(the_root_key_invites_whatever_the_certificate_says),
         cmocka_unit_test(a_node_that_remembers_no_more_invites_makes_none),
         cmocka_unit_test(without_a_run_memory_or_room_no_token_is_shown),

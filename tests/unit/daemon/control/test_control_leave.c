@@ -1,5 +1,5 @@
-/* run.leave, pause, resume, down: what the node is told, and what must be so before it. The driver
- * is played; waits end at once. */
+/* run.leave, pause, resume, down: the orders to the node, and their preconditions. The driver is a
+ * mock; waits end at once. */
 #include "store/vote.h"
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 #include "tests/unit/daemon/hurry.h"
@@ -61,7 +61,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     open_member();
     CALL_ALONE(dp_method_run_leave);
     assert_true(call_kit.n_commands == 1 && call_kit.command == DP_COMMAND_LEAVE);
-    turn_until(&desk.loop, is_told, NULL); /* It is told until it says that it has begun. */
+    turn_until(&desk.loop, is_told, NULL); /* The order is repeated until the node confirms it. */
     call_kit.view.node.leaving = DP_LEAVING_WAITS;
     for (int i = 0; i < 20; i++) {
         uv_run(&desk.loop, UV_RUN_ONCE);
@@ -163,7 +163,7 @@ static void a_node_that_reads_its_chain_cannot_know_and_says_so(void **state)
     close_member();
 }
 
-static void who_leaves_a_run_that_another_call_has_left_is_answered(void **state)
+static void a_second_leave_of_a_run_is_answered(void **state)
 {
     (void)state;
     open_member();
@@ -224,7 +224,7 @@ static void a_resume_within_a_used_up_month_says_when_training_begins(void **sta
     assert_true(call_failed("E0126", 75) && call_kit.n_commands == 0);
     assert_string_equal(call_kit.error.why, "this month's upload is used up");
     assert_false(
-        bandwidth_limiter_kit.pause.holds); /* The owner's own pause is over all the same. */
+        bandwidth_limiter_kit.pause.holds); /* The owner's own pause has ended nevertheless. */
     close_member();
 }
 
@@ -275,7 +275,7 @@ int main(void)
         cmocka_unit_test(the_only_voter_leaves_when_its_run_is_named),
         cmocka_unit_test(a_node_that_is_needed_after_all_stays),
         cmocka_unit_test(a_node_that_reads_its_chain_cannot_know_and_says_so),
-        cmocka_unit_test(who_leaves_a_run_that_another_call_has_left_is_answered),
+        cmocka_unit_test(a_second_leave_of_a_run_is_answered),
         cmocka_unit_test(without_a_run_or_memory_nothing_is_left),
         cmocka_unit_test(a_pause_says_by_whom_and_the_first_one_since_when),
         cmocka_unit_test(a_resume_within_a_used_up_month_says_when_training_begins),

@@ -144,7 +144,7 @@ static void a_damaged_checkpoint_is_not_gone_back_to(void **state)
     call_close();
 }
 
-static void who_asked_and_went_away_orders_nothing(void **state)
+static void a_client_that_has_gone_orders_nothing(void **state)
 {
     (void)state;
     open_node();
@@ -182,7 +182,7 @@ int main(void)
         cmocka_unit_test(a_fork_goes_back_to_a_checkpoint_that_is_whole),
         cmocka_unit_test(without_a_checkpoint_of_that_round_those_that_are_here_are_named),
         cmocka_unit_test(a_damaged_checkpoint_is_not_gone_back_to),
-        cmocka_unit_test(who_asked_and_went_away_orders_nothing),
+        cmocka_unit_test(a_client_that_has_gone_orders_nothing),
         cmocka_unit_test(a_store_that_is_closed_and_missing_memory_are_told),
     };
     tempdir_in_memory();

@@ -1,5 +1,5 @@
-/* status, peers, rounds, events and hello of a node in a run: which keys are there, and which are
- * nil or left out. The driver is played; a client's side stands in test_control.c. */
+/* status, peers, rounds, events and hello of a node in a run: their keys, and those that are nil or
+ * left out. The driver is a mock; test_control.c has the client's side. */
 #define CALL_KIT_LOOK
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
@@ -86,7 +86,7 @@ static void the_word_for_what_a_node_does_follows_its_mode(void **state)
     call_close();
 }
 
-static void what_is_not_known_before_the_node_stands_is_nil(void **state)
+static void values_unknown_before_the_node_runs_are_nil(void **state)
 {
     static const char *const keys[] = {"round",  "members",    "alive",    "counted",
                                        "quorum", "state_root", "is_voter", "refused"};
@@ -328,7 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_word_for_what_a_node_does_follows_its_mode),
-        cmocka_unit_test(what_is_not_known_before_the_node_stands_is_nil),
+        cmocka_unit_test(values_unknown_before_the_node_runs_are_nil),
         cmocka_unit_test(rates_and_errors_are_told_where_they_are_known),
         cmocka_unit_test(limits_pause_and_clock_are_told_where_something_is_set_or_wrong),
         cmocka_unit_test(a_halt_names_the_liar_and_a_lost_store_is_told),

@@ -196,7 +196,7 @@ static void a_whole_id_that_nobody_knows_is_revoked_all_the_same(void **state)
     call_close();
 }
 
-static void what_the_node_refuses_is_told_with_what_to_do(void **state)
+static void a_refusal_of_the_node_names_the_fix(void **state)
 {
     (void)state;
     open_run();
@@ -243,7 +243,7 @@ int main(void)
         cmocka_unit_test(a_token_is_revoked_by_how_its_id_begins),
         cmocka_unit_test(an_id_that_means_several_or_nothing_revokes_nothing),
         cmocka_unit_test(a_whole_id_that_nobody_knows_is_revoked_all_the_same),
-        cmocka_unit_test(what_the_node_refuses_is_told_with_what_to_do),
+        cmocka_unit_test(a_refusal_of_the_node_names_the_fix),
         cmocka_unit_test(a_node_that_left_meanwhile_and_one_that_lacks_memory_say_so),
     };
     tempdir_in_memory();

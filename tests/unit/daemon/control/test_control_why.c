@@ -1,4 +1,5 @@
-/* why: what the node does, or what became of a round or a member, in a sentence with its causes. */
+/* why: the activity of the node, or the outcome of a round or state of a member, as a sentence with
+ * causes. */
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
 static bool clock_is_wrong;
@@ -129,7 +130,7 @@ static void a_node_that_is_out_says_by_whose_wish(void **state)
     call_close();
 }
 
-static void what_is_wrong_beside_it_is_added(void **state)
+static void other_faults_are_added(void **state)
 {
     (void)state;
     open_node();
@@ -289,7 +290,7 @@ int main(void)
         cmocka_unit_test(a_pause_and_a_used_up_month_are_told_apart),
         cmocka_unit_test(a_halt_names_the_voter_or_the_two_forks),
         cmocka_unit_test(a_node_that_is_out_says_by_whose_wish),
-        cmocka_unit_test(what_is_wrong_beside_it_is_added),
+        cmocka_unit_test(other_faults_are_added),
         cmocka_unit_test(a_member_is_found_by_name_and_by_both_forms_of_its_id),
         cmocka_unit_test(a_name_that_nobody_or_two_have_is_refused),
         cmocka_unit_test(a_round_tells_who_was_counted_left_out_and_not_waited_for),

@@ -1,5 +1,4 @@
-/* ckpt.export: the newest checkpoint as inputs of a tool, and what becomes of it. The tool is
- * played. */
+/* ckpt.export: the newest checkpoint as input of a tool, and the result. The tool is a mock. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -143,7 +142,7 @@ static void a_file_alone_has_its_option_and_name(void **state)
     call_close();
 }
 
-static void what_the_tool_says_is_the_reason_of_a_failure(void **state)
+static void the_output_of_the_tool_is_the_reason_of_a_failure(void **state)
 {
     (void)state;
     open_run(8);
@@ -229,7 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_checkpoint_becomes_files_for_the_tool_and_its_answer_a_list),
         cmocka_unit_test(a_file_alone_has_its_option_and_name),
-        cmocka_unit_test(what_the_tool_says_is_the_reason_of_a_failure),
+        cmocka_unit_test(the_output_of_the_tool_is_the_reason_of_a_failure),
         cmocka_unit_test(without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs),
         cmocka_unit_test(before_the_manifest_is_known_and_without_room_nothing_is_begun),
         cmocka_unit_test(before_the_first_round_the_first_weights_are_exported),

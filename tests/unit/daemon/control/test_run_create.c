@@ -257,7 +257,7 @@ static void a_trainer_is_told_who_computes_and_an_observer_is_not(void **state)
     desk_close();
 }
 
-static void what_the_tool_refuses_has_a_code_of_its_own(void **state)
+static void a_refusal_of_the_tool_has_its_own_code(void **state)
 {
     static const struct {
         const char *from;
@@ -401,7 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_has_a_signed_manifest_a_founder_and_its_data),
         cmocka_unit_test(a_trainer_is_told_who_computes_and_an_observer_is_not),
-        cmocka_unit_test(what_the_tool_refuses_has_a_code_of_its_own),
+        cmocka_unit_test(a_refusal_of_the_tool_has_its_own_code),
         cmocka_unit_test(data_that_is_not_what_the_manifest_names_founds_nothing),
         cmocka_unit_test(nothing_is_begun_without_a_port_a_folder_room_or_memory),
         cmocka_unit_test(a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened),

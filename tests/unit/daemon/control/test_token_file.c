@@ -158,7 +158,7 @@ static bool cannot_read(void *context)
     return desk_logged("illegal operation on a directory");
 }
 
-static void what_cannot_be_read_is_told_with_its_cause(void **state)
+static void an_unreadable_token_file_is_reported_with_its_cause(void **state)
 {
     (void)state;
     folder_open();
@@ -195,7 +195,7 @@ int main(void)
         cmocka_unit_test(a_token_that_brings_nobody_in_is_tried_ever_less_often),
         cmocka_unit_test(a_node_that_has_entered_looks_no_more),
         cmocka_unit_test(a_file_that_is_longer_than_a_token_is_handed_on_as_none),
-        cmocka_unit_test(what_cannot_be_read_is_told_with_its_cause),
+        cmocka_unit_test(an_unreadable_token_file_is_reported_with_its_cause),
         cmocka_unit_test(without_the_setting_or_memory_nothing_is_looked_at),
     };
     tempdir_in_memory();

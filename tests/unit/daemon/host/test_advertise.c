@@ -1,5 +1,5 @@
-/* The addresses that others are told to dial: from settings, from the variables of clouds (in an
- * environment of the test's own), from interfaces. */
+/* The advertised addresses: from settings, from the variables of clouds (in an environment made by
+ * the test), from interfaces. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void up_to_four_addresses_and_names_are_told(void **state)
     assert_string_equal(told[0].name, "node.example");
 }
 
-static void what_is_no_address_is_named_and_five_are_too_many(void **state)
+static void an_invalid_address_is_named_and_five_are_too_many(void **state)
 {
     static const char *const bad[] = {"node.example", "1.2.3.4:0", "a:1,b", "a:1,,b:70000",
                                       "a:1 b:2 c:3 d:4 e:5"};
@@ -82,7 +82,7 @@ static void a_cloud_that_maps_one_odd_port_is_understood(void **state)
         "7717 > [2001:db8::8]:10341");
 }
 
-static void what_a_cloud_does_not_say_is_not_guessed(void **state)
+static void missing_variables_of_a_cloud_are_not_guessed(void **state)
 {
     (void)state;
     assert_string_equal(found(ENV("PATH=/bin", "VAST_TCP_PORT_7717=40002"), 7717, false), "none");
@@ -159,9 +159,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(up_to_four_addresses_and_names_are_told),
-        cmocka_unit_test(what_is_no_address_is_named_and_five_are_too_many),
+        cmocka_unit_test(an_invalid_address_is_named_and_five_are_too_many),
         cmocka_unit_test(a_cloud_that_maps_one_odd_port_is_understood),
-        cmocka_unit_test(what_a_cloud_does_not_say_is_not_guessed),
+        cmocka_unit_test(missing_variables_of_a_cloud_are_not_guessed),
         cmocka_unit_test(interfaces_of_both_families_are_told_and_loopback_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,7 +85,7 @@ static void months_follow_one_another_for_400_years(void **state)
     assert_int_equal(at / DAY, 146097);
 }
 
-static void who_takes_all_it_may_has_a_share_each_day_and_never_passes_the_cap(void **state)
+static void full_use_gets_a_share_each_day_and_never_exceeds_the_cap(void **state)
 {
     dp_bandwidth_quota month;
     uint64_t sum = 0;
@@ -123,7 +123,7 @@ static void a_quiet_day_may_be_made_up_for_and_not_a_quiet_week(void **state)
     CHECK(rate(&month) < after_week / 10 && rate(&month) > busy);
 }
 
-static void who_was_off_until_the_twentieth_has_the_whole_month_left(void **state)
+static void a_node_off_until_the_twentieth_has_the_whole_month_left(void **state)
 {
     dp_bandwidth_quota month;
     (void)state;
@@ -253,7 +253,7 @@ static void another_day_keeps_what_was_used(void **state)
     CHECK(rate(&month) > 0);
 }
 
-static void what_is_written_is_read_again_and_nothing_else_is(void **state)
+static void only_written_counts_are_read_back(void **state)
 {
     uint8_t bytes[DP_BANDWIDTH_QUOTA_BYTES_MAX];
     uint8_t again[DP_BANDWIDTH_QUOTA_BYTES_MAX];
@@ -297,9 +297,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_month_begins_on_its_day),
         cmocka_unit_test(months_follow_one_another_for_400_years),
-        cmocka_unit_test(who_takes_all_it_may_has_a_share_each_day_and_never_passes_the_cap),
+        cmocka_unit_test(full_use_gets_a_share_each_day_and_never_exceeds_the_cap),
         cmocka_unit_test(a_quiet_day_may_be_made_up_for_and_not_a_quiet_week),
-        cmocka_unit_test(who_was_off_until_the_twentieth_has_the_whole_month_left),
+        cmocka_unit_test(a_node_off_until_the_twentieth_has_the_whole_month_left),
         cmocka_unit_test(a_cap_that_is_used_up_lets_nothing_pass_until_the_month_is_over),
         cmocka_unit_test(a_step_of_the_clock_unlocks_nothing),
         cmocka_unit_test(a_step_of_the_clock_locks_nothing_that_it_does_not_find_so),
@@ -307,7 +307,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_runs_wild_keeps_the_table_small),
         cmocka_unit_test(of_many_months_the_one_left_longest_ago_is_forgotten),
         cmocka_unit_test(another_day_keeps_what_was_used),
-        cmocka_unit_test(what_is_written_is_read_again_and_nothing_else_is),
+        cmocka_unit_test(only_written_counts_are_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

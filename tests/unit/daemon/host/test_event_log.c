@@ -296,7 +296,7 @@ static void a_record_is_read_as_this_node_sees_it(void **state)
     CHECK(row.loss_micro == 0 && row.listed == 0 && !row.counted);
 }
 
-static void who_was_left_out_is_told_by_the_record_and_why_by_who_closed_the_round(void **state)
+static void the_record_names_left_out_members_and_the_closer_the_reasons(void **state)
 {
     struct house house;
     static dp_record record;
@@ -355,7 +355,7 @@ int main(void)
         cmocka_unit_test(pair_exchanges_are_rows_of_their_own),
         cmocka_unit_test(the_state_root_of_a_round_can_be_filled_in_later),
         cmocka_unit_test(a_record_is_read_as_this_node_sees_it),
-        cmocka_unit_test(who_was_left_out_is_told_by_the_record_and_why_by_who_closed_the_round),
+        cmocka_unit_test(the_record_names_left_out_members_and_the_closer_the_reasons),
         cmocka_unit_test(a_closed_diary_takes_late_entries_quietly),
     };
     tempdir_in_memory();

@@ -46,7 +46,7 @@ static void holes_are_filled_by_their_names(void **state)
                         "gossip exchange with bob, weights 1 and 2: {a}"); /* Filled once. */
 }
 
-static void what_does_not_fit_is_cut(void **state)
+static void a_text_that_does_not_fit_is_cut(void **state)
 {
     (void)state;
     const dp_note note = {.code = DP_NOTE_REMOVED, .cause = "revoked"};
@@ -62,7 +62,7 @@ static void what_does_not_fit_is_cut(void **state)
     }
 }
 
-static void what_every_round_brings_is_no_news(void **state)
+static void routine_notes_of_a_round_are_not_logged(void **state)
 {
     (void)state;
     assert_int_equal(dp_event_text_level(DP_NOTE_READY), DP_LOG_DEBUG);
@@ -75,8 +75,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_a_sentence_without_holes_left),
         cmocka_unit_test(holes_are_filled_by_their_names),
-        cmocka_unit_test(what_does_not_fit_is_cut),
-        cmocka_unit_test(what_every_round_brings_is_no_news),
+        cmocka_unit_test(a_text_that_does_not_fit_is_cut),
+        cmocka_unit_test(routine_notes_of_a_round_are_not_logged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static dp_issued invite_of(uint32_t number, uint64_t until_ms)
                        .until_ms = until_ms};
 }
 
-static void what_was_made_is_there_after_a_restart(void **state)
+static void made_invites_are_listed_after_a_restart(void **state)
 {
     shelf kept;
     const dp_run_id run = run_of(1);
@@ -110,7 +110,7 @@ static void a_row_that_is_none_or_of_a_later_version_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_made_is_there_after_a_restart),
+        cmocka_unit_test(made_invites_are_listed_after_a_restart),
         cmocka_unit_test(another_run_begins_with_none),
         cmocka_unit_test(a_full_list_forgets_those_whose_time_is_over_and_no_other),
         cmocka_unit_test(a_row_that_is_none_or_of_a_later_version_is_told),

@@ -155,7 +155,7 @@ static void a_reader_that_does_not_read_holds_up_nobody_and_lines_are_counted(vo
         dp_log(DP_LOG_INFO, "flood", "text=%s", text);
     }
     CHECK(dp_log_sink_dropped(self->sink) > 300);
-    close_sink(self); /* Comes back, although nobody ever reads. */
+    close_sink(self); /* Returns, although the pipe is never read. */
     close(ends[0]);
     close(ends[1]);
 }

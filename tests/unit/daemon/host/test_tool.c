@@ -46,7 +46,7 @@ static void run_tool(struct bench *bench, const char *const *arguments)
     assert_int_equal(bench->n_done, 1);
 }
 
-static void what_a_tool_prints_on_both_streams_is_told(void **state)
+static void the_output_of_a_tool_on_both_streams_is_reported(void **state)
 {
     struct bench bench;
     (void)state;
@@ -143,7 +143,7 @@ static void check_sentence(const char *line, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-static void what_the_tool_found_is_a_sentence(void **state)
+static void the_result_of_the_tool_is_a_sentence(void **state)
 {
     (void)state;
     check_sentence("{\"tokenizer_bytes\": 70210, \"tokens\": 1519708, \"data_bytes\": 3039448, "
@@ -178,13 +178,13 @@ static void another_line_is_not_shown_raw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_tool_prints_on_both_streams_is_told),
+        cmocka_unit_test(the_output_of_a_tool_on_both_streams_is_reported),
         cmocka_unit_test(a_tool_that_fails_or_dies_is_not_ok),
         cmocka_unit_test(a_missing_program_is_told_like_a_failure),
         cmocka_unit_test(a_tool_that_prints_without_end_is_cut_in_what_is_kept),
         cmocka_unit_test(arguments_have_limits),
         cmocka_unit_test(a_folder_is_made_and_removed_with_its_files),
-        cmocka_unit_test(what_the_tool_found_is_a_sentence),
+        cmocka_unit_test(the_result_of_the_tool_is_a_sentence),
         cmocka_unit_test(another_line_is_not_shown_raw),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

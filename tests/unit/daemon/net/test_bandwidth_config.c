@@ -20,7 +20,7 @@ static dp_config said(const char *name, const char *value)
     return config;
 }
 
-static void what_is_kept_holds_where_nobody_else_says_anything(void **state)
+static void stored_limits_apply_without_other_settings(void **state)
 {
     const dp_config config = said("upload-max", "10");
     uint8_t bytes[DP_BANDWIDTH_CONFIG_BYTES_MAX];
@@ -112,7 +112,7 @@ static void a_row_that_is_not_right_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_holds_where_nobody_else_says_anything),
+        cmocka_unit_test(stored_limits_apply_without_other_settings),
         cmocka_unit_test(the_environment_says_so_too),
         cmocka_unit_test(a_row_that_is_not_right_changes_nothing),
     };

@@ -22,7 +22,7 @@ static void a_name_comes_as_it_was_said(void **state)
     assert_int_equal(hello.rules, DP_RULES);
 }
 
-static void who_says_nothing_of_its_rules_has_the_first(void **state)
+static void a_hello_without_rules_means_the_first_ones(void **state)
 {
     static const uint8_t bytes[] = {1, 4, 'a', 'n', 'n', 'a'};
     dp_hello hello = {.rules = 0};
@@ -33,7 +33,7 @@ static void who_says_nothing_of_its_rules_has_the_first(void **state)
     assert_int_equal(hello.rules, 1);
 }
 
-static void what_a_later_version_adds_is_skipped(void **state)
+static void fields_of_a_later_version_are_skipped(void **state)
 {
     uint8_t bytes[64];
     dp_hello hello = {.rules = 0};
@@ -63,7 +63,7 @@ static void a_renewal_is_shown_and_what_is_cut_is_no_hello(void **state)
     assert_int_equal(hello.renewal.until_ms, 0);
 }
 
-static void what_is_no_hello_leaves_the_name(void **state)
+static void bytes_that_are_no_hello_leave_the_name(void **state)
 {
     static const uint8_t zero[] = {0, 1, 'x'};
     static const uint8_t cut[] = {1, 5, 'x'};
@@ -97,10 +97,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_comes_as_it_was_said),
-        cmocka_unit_test(who_says_nothing_of_its_rules_has_the_first),
-        cmocka_unit_test(what_a_later_version_adds_is_skipped),
+        cmocka_unit_test(a_hello_without_rules_means_the_first_ones),
+        cmocka_unit_test(fields_of_a_later_version_are_skipped),
         cmocka_unit_test(a_renewal_is_shown_and_what_is_cut_is_no_hello),
-        cmocka_unit_test(what_is_no_hello_leaves_the_name),
+        cmocka_unit_test(bytes_that_are_no_hello_leave_the_name),
         cmocka_unit_test(a_name_for_a_terminal_is_printable_and_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

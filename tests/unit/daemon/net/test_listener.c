@@ -100,7 +100,7 @@ static void call(int fd, const struct desk *desk)
     DP_IGNORE(connect(fd, (const struct sockaddr *)&to, sizeof to) != 0); /* It is under way. */
 }
 
-static void who_calls_is_handed_on(void **state)
+static void a_connection_is_passed_on(void **state)
 {
     struct desk desk;
     int callers[CALLERS];
@@ -190,7 +190,7 @@ without_even_the_spare_descriptor_the_loop_goes_on_and_who_waits_is_taken_later(
     desk_close(&desk);
 }
 
-static void who_is_handed_a_caller_may_close_the_listener(void **state)
+static void the_receiver_of_a_connection_may_close_the_listener(void **state)
 {
     struct desk desk;
     (void)state;
@@ -211,12 +211,12 @@ static void who_is_handed_a_caller_may_close_the_listener(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_calls_is_handed_on),
+        cmocka_unit_test(a_connection_is_passed_on),
         cmocka_unit_test(a_path_works_and_an_address_that_is_taken_is_told),
         cmocka_unit_test(without_a_descriptor_callers_are_turned_away_and_do_not_wait),
         cmocka_unit_test(
             without_even_the_spare_descriptor_the_loop_goes_on_and_who_waits_is_taken_later),
-        cmocka_unit_test(who_is_handed_a_caller_may_close_the_listener),
+        cmocka_unit_test(the_receiver_of_a_connection_may_close_the_listener),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,8 @@ static void nor_all_connections_of_a_line(void **state)
     }
 }
 
-/* A window that doubles fills the line at the end of the sample: its mean is low, what arrived last
- * is the line. */
+/* A doubling window fills the line at the end of the sample: its mean is low, but the last delivery
+ * rate is that of the line. */
 static void the_first_queue_goes_by_what_arrived_last(void **state)
 {
     struct road road = road_of(100000);
@@ -151,7 +151,7 @@ static void before_the_line_is_known_it_grows_faster(void **state)
     assert_int_equal(road.path.pace, pace + pace / 4);
 }
 
-/* As when a window starts small after a rest: what goes then says nothing of the path. */
+/* As when a window starts small after a pause: this rate does not describe the path. */
 static void little_without_a_queue_lowers_nothing(void **state)
 {
     struct road road = road_of(100000);
@@ -162,7 +162,7 @@ static void little_without_a_queue_lowers_nothing(void **state)
     assert_int_equal(road.path.pace, pace);
 }
 
-static void who_has_little_to_send_measures_nothing(void **state)
+static void a_sender_with_little_data_measures_nothing(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
@@ -236,7 +236,7 @@ static void on_a_full_line_all_get_the_same(void **state)
     }
 }
 
-static void what_leaves_on_busy_long_paths_is_the_uplink(void **state)
+static void the_uplink_is_the_rate_of_busy_long_paths(void **state)
 {
     struct road roads[2] = {road_of(100000), road_of(100)};
     dp_path *const paths[2] = {&roads[0].path, &roads[1].path};
@@ -301,7 +301,7 @@ static void loss_that_our_own_queue_makes_asks_for_none(void **state)
     assert_int_equal(road.loss.wanted, 1);
 }
 
-static void who_hears_gaps_asks_too(void **state)
+static void a_receiver_of_gaps_opens_connections_too(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
@@ -346,7 +346,7 @@ static void losses_of_all_connections_to_a_peer_count_together(void **state)
     assert_int_equal(loss.wanted, 2);
 }
 
-/* A round has long pauses: who comes back finds the connections that the path needs. */
+/* A round has long pauses: after one the path still has the connections that it needs. */
 static void a_pause_keeps_connections_but_not_for_ever(void **state)
 {
     struct road road = road_of(100000);
@@ -361,7 +361,7 @@ static void a_pause_keeps_connections_but_not_for_ever(void **state)
 }
 
 /* As after a machine stood still for a moment. */
-static void what_comes_all_at_once_is_no_rate(void **state)
+static void delayed_data_that_arrives_at_once_is_no_rate(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
@@ -370,8 +370,9 @@ static void what_comes_all_at_once_is_no_rate(void **state)
     assert_int_equal(road.path.pace, drained(12500000, 60000));
 }
 
-/* Somebody else had the path, and has left: what was sent without a queue was carried. */
-static void what_was_sent_may_be_carried(void **state)
+/* Other traffic used the path, and has ended: the path carried everything that was sent without a
+ * queue. */
+static void a_rate_sent_without_a_queue_counts_as_carried(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
@@ -421,21 +422,21 @@ int main(void)
         cmocka_unit_test(the_first_queue_goes_by_what_arrived_last),
         cmocka_unit_test(before_the_line_is_known_it_grows_faster),
         cmocka_unit_test(little_without_a_queue_lowers_nothing),
-        cmocka_unit_test(who_has_little_to_send_measures_nothing),
+        cmocka_unit_test(a_sender_with_little_data_measures_nothing),
         cmocka_unit_test(a_wrong_measurement_does_not_starve_a_link),
         cmocka_unit_test(loss_without_a_queue_asks_for_more_connections_and_calm_for_one),
         cmocka_unit_test(loss_right_after_a_queue_is_our_own),
         cmocka_unit_test(on_a_full_line_all_get_the_same),
-        cmocka_unit_test(what_leaves_on_busy_long_paths_is_the_uplink),
+        cmocka_unit_test(the_uplink_is_the_rate_of_busy_long_paths),
         cmocka_unit_test(a_line_that_fills_for_the_first_time_is_shared_by_what_arrived_last),
         cmocka_unit_test(a_far_line_that_is_full_does_not_slow_others),
         cmocka_unit_test(loss_that_our_own_queue_makes_asks_for_none),
-        cmocka_unit_test(who_hears_gaps_asks_too),
+        cmocka_unit_test(a_receiver_of_gaps_opens_connections_too),
         cmocka_unit_test(few_losses_in_much_traffic_ask_for_none),
         cmocka_unit_test(losses_of_all_connections_to_a_peer_count_together),
         cmocka_unit_test(a_pause_keeps_connections_but_not_for_ever),
-        cmocka_unit_test(what_comes_all_at_once_is_no_rate),
-        cmocka_unit_test(what_was_sent_may_be_carried),
+        cmocka_unit_test(delayed_data_that_arrives_at_once_is_no_rate),
+        cmocka_unit_test(a_rate_sent_without_a_queue_counts_as_carried),
         cmocka_unit_test(a_long_queue_is_drained_faster_but_not_at_once),
         cmocka_unit_test(the_connection_that_is_through_first_is_the_one_with_most_room),
     };

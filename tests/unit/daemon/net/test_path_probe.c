@@ -49,7 +49,7 @@ static void the_kernel_counts_what_was_sent(void **state)
     CHECK(!dp_path_read(wire.a, &sample));
 }
 
-static void what_nobody_reads_waits(void **state)
+static void unread_messages_wait(void **state)
 {
     enum { TRIES = 1000 };
     struct wire wire = wire_open();
@@ -110,7 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kernel_counts_what_was_sent),
-        cmocka_unit_test(what_nobody_reads_waits),
+        cmocka_unit_test(unread_messages_wait),
         cmocka_unit_test(options_are_set_and_taken_back),
         cmocka_unit_test(a_short_path_is_never_bbr),
     };

@@ -102,7 +102,7 @@ static void a_slow_rate_loses_nothing_to_rounding(void **state)
     CHECK(throttle.room >= (int64_t)(MBIT + 1) / 10 - 1);
 }
 
-static void who_waits_is_called_in_turn_with_a_slice_each(void **state)
+static void waiting_connections_are_called_in_turn_with_a_slice_each(void **state)
 {
     dp_throttle throttle;
     open_with(&throttle, 2 * MBIT);
@@ -204,7 +204,7 @@ static void a_limit_that_is_lifted_lets_everybody_go(void **state)
     assert_int_equal(dp_throttle_held_us(&throttle, 2 * SECOND), SECOND);
 }
 
-static void who_leaves_the_line_is_not_called(void **state)
+static void a_connection_that_leaves_the_line_is_not_called(void **state)
 {
     dp_throttle throttle;
     open_with(&throttle, MBIT);
@@ -226,12 +226,12 @@ int main(void)
         cmocka_unit_test(in_any_time_no_more_passes_than_the_rate_and_a_burst),
         cmocka_unit_test(a_limit_that_changes_all_the_time_holds),
         cmocka_unit_test(a_slow_rate_loses_nothing_to_rounding),
-        cmocka_unit_test(who_waits_is_called_in_turn_with_a_slice_each),
+        cmocka_unit_test(waiting_connections_are_called_in_turn_with_a_slice_each),
         cmocka_unit_test(the_wait_that_is_told_is_enough_and_no_more),
         cmocka_unit_test(control_never_waits_and_bulk_has_what_it_leaves),
         cmocka_unit_test(a_storm_of_control_holds_up_bulk_for_a_second_at_most),
         cmocka_unit_test(a_limit_that_is_lifted_lets_everybody_go),
-        cmocka_unit_test(who_leaves_the_line_is_not_called),
+        cmocka_unit_test(a_connection_that_leaves_the_line_is_not_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void a_peer_that_does_not_read_its_control_lane_is_cut(void **state)
     uint8_t *bytes = noise_bytes(DP_MESSAGE_CONTROL_MAX);
     dp_status status = DP_OK;
     unsigned sent = 0;
-    while (status == DP_OK && sent < 200) { /* The loop does not turn, so nobody reads. */
+    while (status == DP_OK && sent < 200) { /* The loop does not run, so no socket is read. */
         status = dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_CONTROL,
                                    dp_view_of(bytes, DP_MESSAGE_CONTROL_MAX));
         sent++;
@@ -391,7 +391,7 @@ static void addresses_are_tried_until_one_answers(void **state)
     scene_close(&scene);
 }
 
-static void who_listens_on_one_address_dials_from_it(void **state)
+static void a_node_that_listens_on_one_address_dials_from_it(void **state)
 {
     static const uint8_t address[4] = {127, 0, 0, 7};
     struct scene scene;
@@ -575,7 +575,7 @@ static void an_address_is_judged_before_it_is_bound(void **state)
 
 /* A token is all that it takes to make a certificate in a's name; with the highest life there is, a
  * itself would be locked out. */
-static void who_holds_a_token_cannot_take_the_link_of_another_node(void **state)
+static void a_holder_of_a_token_cannot_take_the_link_of_another_node(void **state)
 {
     struct scene scene;
     struct guest thief = {0};
@@ -619,11 +619,11 @@ int main(void)
         cmocka_unit_test(a_death_without_goodbye_is_told_as_reset),
         cmocka_unit_test(a_lost_bulk_lane_is_dialed_again_without_a_word),
         cmocka_unit_test(a_later_life_replaces_an_earlier_one),
-        cmocka_unit_test(who_holds_a_token_cannot_take_the_link_of_another_node),
+        cmocka_unit_test(a_holder_of_a_token_cannot_take_the_link_of_another_node),
         cmocka_unit_test(a_link_that_only_one_side_believes_in_is_replaced),
         cmocka_unit_test(an_earlier_life_does_not_replace_a_later_one),
         cmocka_unit_test(addresses_are_tried_until_one_answers),
-        cmocka_unit_test(who_listens_on_one_address_dials_from_it),
+        cmocka_unit_test(a_node_that_listens_on_one_address_dials_from_it),
         cmocka_unit_test(a_dial_without_an_answer_is_told_once),
         cmocka_unit_test(a_failed_dial_does_not_end_a_link_that_came_meanwhile),
         cmocka_unit_test(a_hook_may_hang_up_on_whom_it_hears),

@@ -1,5 +1,5 @@
-/* The bulk lane: many messages of all sizes both ways, in order, whatever the threads do; and its
- * end at any moment. THREADS_TEST */
+/* The bulk lane: many messages of all sizes both ways, in order, for any timing of the threads; and
+ * its end at any moment. THREADS_TEST */
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -106,7 +106,7 @@ static void so_they_do_when_the_loop_seals_and_opens_itself(void **state)
     stream_both_ways(0, 0);
 }
 
-static void what_is_given_is_taken_without_a_copy(void **state)
+static void a_given_message_is_sent_without_a_copy(void **state)
 {
     struct scene scene;
     dp_buf message;
@@ -346,7 +346,8 @@ static void a_lost_stripe_is_dialed_again_and_the_rest_carries_on(void **state)
     scene_close(&scene);
 }
 
-/* A receiver that reads nothing for a while: what waits stays within its bound, and goes on. */
+/* A receiver that does not read for a while: the waiting bytes stay within their bound, and the
+ * transfer continues. */
 static void a_full_queue_refuses_and_drains(void **state)
 {
     struct scene scene;
@@ -407,7 +408,7 @@ static bool holds_nothing(void *context)
 
 /* The memory for a received message is given back when the lane idles, and when the connection
  * ends. */
-static void what_came_is_held_until_the_lane_idles(void **state)
+static void receive_memory_is_held_until_the_lane_idles(void **state)
 {
     struct scene scene;
     (void)state;
@@ -438,13 +439,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_all_sizes_come_whole_and_in_order_both_ways),
         cmocka_unit_test(so_they_do_when_the_loop_seals_and_opens_itself),
-        cmocka_unit_test(what_is_given_is_taken_without_a_copy),
+        cmocka_unit_test(a_given_message_is_sent_without_a_copy),
         cmocka_unit_test(a_forged_record_ends_the_lane_and_tells_nothing),
         cmocka_unit_test(closing_in_the_middle_of_anything_leaks_nothing),
         cmocka_unit_test(a_hook_may_hang_up_or_close_while_more_is_on_its_way),
         cmocka_unit_test(an_idle_lane_holds_no_memory_and_works_again),
         cmocka_unit_test(long_messages_of_guests_share_a_budget_and_members_go_on),
-        cmocka_unit_test(what_came_is_held_until_the_lane_idles),
+        cmocka_unit_test(receive_memory_is_held_until_the_lane_idles),
         cmocka_unit_test(a_path_that_wants_it_has_several_connections_and_one_again),
         cmocka_unit_test(a_lost_stripe_is_dialed_again_and_the_rest_carries_on),
         cmocka_unit_test(a_full_queue_refuses_and_drains),

@@ -52,7 +52,7 @@ static void the_older_secret_is_tried_where_the_newest_gets_no_answer(void **sta
     scene_close(&scene);
 }
 
-static void who_has_the_older_secret_alone_is_answered(void **state)
+static void a_node_with_only_the_older_secret_is_answered(void **state)
 {
     struct scene scene;
     struct guest rotated = {0};
@@ -135,7 +135,7 @@ static void a_link_stands_on_all_lanes_where_clocks_differ_by_minutes(void **sta
     check_met(&scene.b, scene.a.clock_ms);
     CHECK(scene.b.met == 1 && scene.b.met_unknown > 0);
     const dp_transport_stats stats = guest_stats(&scene.a);
-    CHECK(stats.handshakes_failed == 0 && stats.dials_cut == 0); /* It was told, and not cut. */
+    CHECK(stats.handshakes_failed == 0 && stats.dials_cut == 0); /* It was reported, and not cut. */
     scene_close(&scene);
 }
 
@@ -337,7 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_wrong_secret_is_refused_and_counted),
         cmocka_unit_test(the_older_secret_is_tried_where_the_newest_gets_no_answer),
-        cmocka_unit_test(who_has_the_older_secret_alone_is_answered),
+        cmocka_unit_test(a_node_with_only_the_older_secret_is_answered),
         cmocka_unit_test(a_secret_that_is_over_gets_no_answer),
         cmocka_unit_test(a_clock_that_is_behind_is_told_to_both_ends_of_the_handshake),
         cmocka_unit_test(clocks_are_told_of_links_too_and_a_link_may_be_unwanted_for_them),

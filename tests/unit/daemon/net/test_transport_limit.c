@@ -56,7 +56,7 @@ static uint64_t least_us(uint64_t ahead)
     return (PIECES * PIECE - ahead) * 1000000 / FAST;
 }
 
-static void what_leaves_keeps_to_the_upload_limit(void **state)
+static void sent_bytes_keep_to_the_upload_limit(void **state)
 {
     struct scene scene;
     (void)state;
@@ -72,7 +72,7 @@ static void what_leaves_keeps_to_the_upload_limit(void **state)
     assert_int_equal(dp_alloc_live_bytes(), 0);
 }
 
-static void what_comes_keeps_to_the_download_limit(void **state)
+static void received_bytes_keep_to_the_download_limit(void **state)
 {
     struct scene scene;
     (void)state;
@@ -172,7 +172,7 @@ static void two_peers_share_a_limit(void **state)
     struct shared shared = {&scene.a, {&scene.b, &c}};
     turn_until(&scene.loop, one_has_half, &shared);
     CHECK(scene.b.messages >= PIECES / 2 - 2 && c.messages >= PIECES / 2 - 2);
-    guest_close(&c); /* One that waits goes, the other one goes on. */
+    guest_close(&c); /* One waiting connection is closed, the other continues. */
     wait_messages(&scene.b, PIECES);
     scene_close(&scene);
 }
@@ -180,8 +180,8 @@ static void two_peers_share_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_leaves_keeps_to_the_upload_limit),
-        cmocka_unit_test(what_comes_keeps_to_the_download_limit),
+        cmocka_unit_test(sent_bytes_keep_to_the_upload_limit),
+        cmocka_unit_test(received_bytes_keep_to_the_download_limit),
         cmocka_unit_test(control_does_not_wait_behind_limited_bulk),
         cmocka_unit_test(a_limit_is_lifted_while_bytes_wait_for_it),
         cmocka_unit_test(a_limit_may_change_at_any_moment),

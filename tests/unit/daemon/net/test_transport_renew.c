@@ -1,4 +1,4 @@
-/* A link that stands for long has its connections replaced, and neither end hears of it. */
+/* The connections of an old link are replaced, without a hook at either end. */
 #include "daemon/net/transport_bulk.h"
 #include "tests/unit/daemon/scene.h"
 

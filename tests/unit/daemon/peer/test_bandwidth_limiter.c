@@ -60,7 +60,7 @@ static dp_bandwidth_limiter_view see(const struct house *house)
     return view;
 }
 
-static void what_is_set_outlives_the_daemon(void **state)
+static void settings_outlive_the_daemon(void **state)
 {
     struct house house;
     (void)state;
@@ -307,7 +307,7 @@ static void a_client_sets_limits_within_their_bounds_and_hears_who_says_so(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_set_outlives_the_daemon),
+        cmocka_unit_test(settings_outlive_the_daemon),
         cmocka_unit_test(a_pause_outlives_the_daemon_until_it_is_resumed),
         cmocka_unit_test(a_damaged_order_means_paused),
         cmocka_unit_test(a_month_is_counted_through_starts_and_transports),

@@ -1,7 +1,7 @@
-/* Each action reaches the call that it is for, with what it says. All of these calls are played. */
+/* Each action calls its function with the right arguments. All of these functions are mocks. */
 #include "tests/unit/daemon/desk.h"
 
-/* The last call: its name, and what it was given. */
+/* The last call: its name and arguments. */
 static struct call {
     const char *name;
     uint32_t n;
@@ -29,7 +29,7 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
 {
     (void)transport;
     called((struct call){.name = "send", .peer = *peer, .a = bytes.size, .b = lane});
-    return DP_NOTFOUND; /* No link: nobody hears of it. */
+    return DP_NOTFOUND; /* No link: the message is dropped. */
 }
 
 void dp_transport_hangup(dp_transport *transport, const dp_peer *peer)
@@ -262,7 +262,7 @@ static void whatever_the_trainer_is_to_do_goes_to_it(void **state)
     desk_close();
 }
 
-static void what_is_to_last_goes_to_the_store(void **state)
+static void durable_actions_go_to_the_store(void **state)
 {
     dp_action action = {.type = DP_DO_STORE};
     (void)state;
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(objects_go_to_the_courier_with_what_is_asked),
         cmocka_unit_test(a_dropped_object_is_fetched_no_more_and_let_go),
         cmocka_unit_test(whatever_the_trainer_is_to_do_goes_to_it),
-        cmocka_unit_test(what_is_to_last_goes_to_the_store),
+        cmocka_unit_test(durable_actions_go_to_the_store),
         cmocka_unit_test(notes_are_written_and_counted),
         cmocka_unit_test(an_exchange_has_a_row_among_the_rounds_with_what_it_moved),
         cmocka_unit_test(a_halt_names_who_voted_twice_or_the_two_forks),

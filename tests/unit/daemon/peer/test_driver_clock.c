@@ -1,5 +1,5 @@
-/* Clocks of peers: told in the log, and gone by where a majority agrees. The roster and the clock
- * of the loop are played. */
+/* Clocks of peers: reported in the log, and used if a majority agrees. The roster and the clock of
+ * the loop are mocks. */
 #include "tests/unit/daemon/desk.h"
 
 #define MINUTE_MS (60LL * 1000)

@@ -10,7 +10,7 @@
 
 enum { TOLD_MAX = 64, EVENTS_MAX = 64, UPDATE_BYTES = 100 };
 
-/* A driver of which only commands to the trainer are used, and what it did. */
+/* A driver whose commands to the trainer are tested, and a record of its calls. */
 static struct desk {
     uv_loop_t loop;
     dp_config config;
@@ -18,7 +18,7 @@ static struct desk {
     dp_driver *driver;
     dp_trainer_process_hooks hooks; /* as the driver gave them to the trainer */
     dp_list jobs;                   /* at the store thread */
-    dp_status stored;               /* what the store says of every object */
+    dp_status stored;               /* the store's answer for every object */
     dp_trainer_msg told[TOLD_MAX];
     uint32_t n_told;
     dp_event events[EVENTS_MAX];

@@ -1,5 +1,5 @@
-/* Vectors of the trainer become objects before the node hears of them. Store and store thread are
- * real; the trainer and the transport's figures are played. */
+/* Vectors of the trainer become objects before the node learns of them. Store and store thread are
+ * real; the trainer and the transport's figures are mocks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ static uint32_t pins(dp_pin_kind kind)
     return count;
 }
 
-/* The store has no room for what is to come, or has it again. */
+/* Makes the store refuse later writes for lack of space, or accept them again. */
 static void fill(bool full)
 {
     desk_settle();
@@ -144,7 +144,7 @@ static void figures_that_make_no_sense_are_unknown(void **state)
     desk_close();
 }
 
-static void what_was_staged_before_is_let_go_by_the_next_publication(void **state)
+static void the_next_publication_drops_the_objects_staged_before(void **state)
 {
     (void)state;
     open_trained();
@@ -227,7 +227,8 @@ static void a_second_one_that_finds_no_room_replaces_the_trainer(void **state)
     desk_settle();
     assert_int_equal(net.n_replaced, 1);
     assert_true(desk_logged("an update could not be stored"));
-    dp_driver_publication_drop(driver); /* The trainer is gone: what waits goes too. */
+    /* The trainer has ended: waiting vectors are dropped too. */
+    dp_driver_publication_drop(driver);
     assert_null(driver->waiting[0]);
     desk_close();
 }
@@ -261,7 +262,7 @@ static void a_file_that_is_not_sealed_replaces_the_trainer(void **state)
     desk_close();
 }
 
-static void what_a_trainer_that_died_made_belongs_to_nobody(void **state)
+static void vectors_of_a_dead_trainer_are_dropped(void **state)
 {
     (void)state;
     dp_driver *driver = open_trained();
@@ -291,7 +292,8 @@ static void without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_fai
         assert_int_equal(desk.events[i].u.reduced.part, 3 + i);
     }
     assert_int_equal(net.n_replaced, 0);
-    publish(11, 1, 0); /* Of a publication nobody would ever hear: another trainer makes one. */
+    /* The node would never learn of this publication: a new trainer makes another. */
+    publish(11, 1, 0);
     assert_int_equal(net.n_replaced, 1);
     desk_close();
 }
@@ -301,14 +303,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_publication_is_whole_on_the_disk_before_the_node_hears_of_it),
         cmocka_unit_test(figures_that_make_no_sense_are_unknown),
-        cmocka_unit_test(what_was_staged_before_is_let_go_by_the_next_publication),
+        cmocka_unit_test(the_next_publication_drops_the_objects_staged_before),
         cmocka_unit_test(a_sum_is_told_with_what_its_codec_lost),
         cmocka_unit_test(a_frozen_displacement_is_staged_for_its_exchange),
         cmocka_unit_test(on_a_full_disk_a_publication_waits_until_there_is_room),
         cmocka_unit_test(a_second_one_that_finds_no_room_replaces_the_trainer),
         cmocka_unit_test(a_sum_does_not_wait_for_room),
         cmocka_unit_test(a_file_that_is_not_sealed_replaces_the_trainer),
-        cmocka_unit_test(what_a_trainer_that_died_made_belongs_to_nobody),
+        cmocka_unit_test(vectors_of_a_dead_trainer_are_dropped),
         cmocka_unit_test(without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_failed),
     };
     tempdir_in_memory();

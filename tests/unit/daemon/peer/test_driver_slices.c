@@ -1,5 +1,4 @@
-/* The slices of an APPLY, alone: what the driver would tell the trainer and its node is written
- * down here. */
+/* Only the slices of an APPLY: records the commands to the trainer and the events of the node. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@ typedef struct told {
     dp_hash first;
 } told;
 
-/* A driver of which only slices are used, and what it was asked to do. */
+/* A driver whose slices are tested, and a record of its calls. */
 static struct desk {
     dp_config config;
     dp_daemon daemon;
@@ -25,11 +24,11 @@ static struct desk {
     dp_apply_item items[DP_LISTED_MAX];
     told told[TOLD_MAX];
     uint32_t n_told;
-    uint32_t behind;  /* times that all behind was told */
+    uint32_t behind;  /* number of releases of the waiting commands */
     uint32_t dropped; /* APPLYs */
     uint32_t fed;
     dp_event event; /* the last */
-    uint32_t dies;  /* the trainer is killed when it is told its dies-th slice; 0: never */
+    uint32_t dies;  /* the trainer is killed when it gets its dies-th slice; 0: never */
 } desk;
 
 void dp_event_log_add(dp_event_log *event_log, dp_log_level level, const char *name, uint64_t round,
@@ -55,7 +54,7 @@ void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
 
 void dp_driver_commands_release(dp_driver *driver)
 {
-    assert_null(driver->slices); /* Else they would wait again. */
+    assert_null(driver->slices); /* Otherwise they would wait again. */
     desk.behind++;
 }
 

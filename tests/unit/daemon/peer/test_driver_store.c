@@ -1,5 +1,5 @@
-/* Rows, pins, checkpoints and addresses: what is on the disk when the node hears of it. Store,
- * store thread and event log are real; the node's answers are played. */
+/* Rows, pins, checkpoints and addresses: the contents of the disk when the node gets its event.
+ * Store, store thread and event log are real; the node is a mock. */
 #include <unistd.h>
 
 #include "gossip/vote/commit_row.h"
@@ -299,15 +299,19 @@ static void a_state_becomes_a_checkpoint_and_the_node_hears_its_name(void **stat
 
 static void a_state_that_is_another_is_not_saved(void **state)
 {
+    dp_ckpt ckpt;
     (void)state;
     dp_driver *driver = open_member();
     dp_action action = state_of(8, "tensors");
+    const dp_hash run = run_of();
     action.u.save.round = 9;
     dp_driver_save(driver, &action);
     action.u.save.round = 8;
     action.u.save.tensor_root = name_of(77);
     dp_driver_save(driver, &action);
-    assert_true(driver->n_jobs == 0 && driver->snapshot.size == 7);
+    desk_settle();
+    assert_true(desk.n_events == 0 && !driver->has_checkpoint && driver->snapshot.size == 7);
+    CHECK_STATUS(dp_ckpt_newest(desk.shelf.store, &run, &ckpt), DP_NOTFOUND);
     dp_memfd_unmap(driver->snapshot);
     desk_close();
 }
@@ -366,6 +370,83 @@ static void a_state_without_memory_or_room_at_the_store_stays_for_the_next_try(v
     desk_close();
 }
 
+static void a_state_that_found_no_room_is_saved_at_the_next_try(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_member();
+    const dp_action action = state_of(8, "tensors");
+    desk.config.write_per_day = 1;
+    driver->saved_ms = 0;
+    desk.shelf.store->options.max_bytes = 1;
+    dp_driver_save(driver, &action);
+    desk_settle();
+    assert_true(desk.n_events == 0 && driver->snapshot.size == 7 && driver->saved_ms == 0);
+    desk.shelf.store->options.max_bytes = 0;
+    dp_driver_save(driver, &action);
+    desk_settle();
+    assert_true(desk.n_events == 1 && driver->has_checkpoint && driver->snapshot.size == 0);
+    desk_close();
+}
+
+static void a_failed_checkpoint_gives_way_to_a_newer_state(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_member();
+    const dp_action action = state_of(8, "tensors");
+    desk.shelf.store->options.max_bytes = 1;
+    dp_driver_save(driver, &action);
+    (void)state_of(9, "newer");
+    desk_settle();
+    assert_true(driver->snapshot.size == 5 && driver->snapshot_round == 9);
+    desk_close();
+}
+
+/* A read may have found its object damaged, and then it has been written again. */
+static void a_checkpoint_that_is_there_already_is_told_again(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_member();
+    for (uint32_t i = 1; i <= 2; i++) {
+        const dp_action action = state_of(8, "tensors");
+        dp_driver_save(driver, &action);
+        desk_settle();
+        assert_true(desk.n_events == i && desk.events[i - 1].type == DP_EV_SAVED);
+        assert_int_equal(desk.events[i - 1].u.saved.tensor_bytes, 7);
+    }
+    assert_false(desk_logged("ckpt.failed"));
+    desk_close();
+}
+
+static void a_state_that_was_fetched_becomes_a_checkpoint_without_the_trainer(void **state)
+{
+    dp_ckpt ckpt;
+    dp_action action = {.type = DP_DO_SAVE};
+    const dp_hash state_root = name_of(105);
+    (void)state;
+    dp_driver *driver = open_member();
+    const dp_hash run = run_of();
+    action.u.save.round = 5;
+    action.u.save.slot = 6;
+    action.u.save.state_root = state_root;
+    action.u.save.tensor_root = name_of(5);
+    dp_driver_save(driver, &action); /* No such object. */
+    desk_settle();
+    assert_true(desk.n_events == 0 && !desk_logged("ckpt.failed") && !driver->has_checkpoint);
+    action.u.save.tensor_root = put_noise(desk.shelf.store, 1, 100, DP_PIN_STATE, 0);
+    dp_driver_save(driver, &action);
+    desk_settle();
+    assert_true(desk.n_events == 1 && desk.events[0].type == DP_EV_SAVED);
+    assert_true(desk.events[0].u.saved.round == 5 && desk.events[0].u.saved.tensor_bytes == 100);
+    CHECK_OK(dp_ckpt_newest(desk.shelf.store, &run, &ckpt));
+    assert_true(ckpt.round == 5 && ckpt.slot == 6 && dp_hash_equal(&ckpt.state_root, &state_root));
+    assert_true(dp_hash_equal(&ckpt.object, &action.u.save.tensor_root));
+    const dp_pin pin = {.run = run, .kind = DP_PIN_STATE};
+    CHECK_OK(dp_object_unpin(desk.shelf.store, &ckpt.object, &pin));
+    CHECK_OK(dp_object_collect(desk.shelf.store, NULL));
+    CHECK_OK(dp_object_verify(desk.shelf.store, &ckpt.object)); /* The checkpoint keeps it. */
+    desk_close();
+}
+
 static void addresses_of_linked_peers_outlive_the_daemon(void **state)
 {
     dp_peer_row rows[4];
@@ -406,6 +487,10 @@ int main(void)
         cmocka_unit_test(a_budget_of_a_day_delays_checkpoints_that_need_not_be),
         cmocka_unit_test(a_checkpoint_that_finds_no_room_is_told_and_training_goes_on),
         cmocka_unit_test(a_state_without_memory_or_room_at_the_store_stays_for_the_next_try),
+        cmocka_unit_test(a_state_that_found_no_room_is_saved_at_the_next_try),
+        cmocka_unit_test(a_failed_checkpoint_gives_way_to_a_newer_state),
+        cmocka_unit_test(a_checkpoint_that_is_there_already_is_told_again),
+        cmocka_unit_test(a_state_that_was_fetched_becomes_a_checkpoint_without_the_trainer),
         cmocka_unit_test(addresses_of_linked_peers_outlive_the_daemon),
     };
     tempdir_in_memory();

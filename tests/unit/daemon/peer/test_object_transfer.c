@@ -24,7 +24,7 @@ static void an_object_travels_chunk_by_chunk(void **state)
     route_close(&route);
 }
 
-/* Peers that are not linked stand for strangers' floods: their answers go nowhere. */
+/* Peers without a link represent floods of strangers: their answers are dropped. */
 static void a_greedy_peer_leaves_room_for_others(void **state)
 {
     enum { GREEDY = 8, REQUESTS = 2 * DP_OBJECT_TRANSFER_SERVES_MAX };
@@ -95,9 +95,9 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
     route_close(&route);
 }
 
-/* As the node does: it asks for all as soon as it knows size and leaves, before the store has said
- * what is here. */
-static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
+/* Like the node, asks for all chunks as soon as size and leaves are known, before the store has
+ * reported the present ones. */
+static void chunks_of_an_earlier_life_are_not_requested_again(void **state)
 {
     static struct route route;
     (void)state;
@@ -236,7 +236,7 @@ static void gate_done(dp_store_thread_job *job)
     (void)job;
 }
 
-/* So that what comes after it waits in front of the store. */
+/* So that later jobs wait for the store. */
 static void close_gate(struct post *post, struct gate *gate)
 {
     *gate = (struct gate){.job = {.run = wait_at_gate, .done = gate_done}};
@@ -244,8 +244,8 @@ static void close_gate(struct post *post, struct gate *gate)
     CHECK_OK(dp_store_thread_post(post->store_thread, &gate->job, DP_STORE_THREAD_URGENT));
 }
 
-/* Else any peer could keep the store's thread busy with bytes that are wrong at a glance, and the
- * right ones out meanwhile. */
+/* Otherwise any peer could keep the store thread busy with obviously wrong bytes, and so delay the
+ * right ones. */
 static void a_chunk_of_a_wrong_size_is_told_without_the_store(void **state)
 {
     static const size_t sizes[] = {0, 1, DP_CHUNK_BYTES_MIN - 1, DP_CHUNK_BYTES_MIN + 1};
@@ -291,7 +291,7 @@ static bool is_linked_and_quiet(void *context)
     return ((struct post *)context)->n_manifests > 0;
 }
 
-static void what_is_given_up_is_not_sent_any_more(void **state)
+static void a_cancelled_object_is_no_longer_sent(void **state)
 {
     static struct route route;
     static struct gate gate;
@@ -351,7 +351,7 @@ static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
     turn_until(&route.loop, heard_the_end, &route.b);
     uv_sem_post(&gate.open);
     turn_until(&route.loop, has_object, &route.b);
-    /* A second job would have stood behind the first, and this one behind both. */
+    /* A second job would have waited behind the first, and this one behind both. */
     route.b.n_infos_before = route.b.n_infos;
     fetch_info(&route.a, &route.b, &root);
     assert_int_equal(route.b.n_chunks, 4);
@@ -398,7 +398,7 @@ static void ask_for(struct post *to, const struct post *from, const dp_hash *roo
     turn_until(to->guest.loop, has_chunk, to);
 }
 
-static void what_is_found_damaged_when_it_is_served_is_told(void **state)
+static void damage_found_while_serving_is_reported(void **state)
 {
     static struct route route;
     (void)state;
@@ -420,7 +420,8 @@ static void what_is_found_damaged_when_it_is_served_is_told(void **state)
     CHECK_STATUS(route.b.last, DP_NOTFOUND);
     assert_int_equal(route.a.n_lost, 2); /* Also where another reader had found out. */
     CHECK_STATUS(route.a.lost_status, DP_NOTFOUND);
-    /* While it is fetched again that is no news; nor is it of what was never here. */
+    /* While it is fetched again this is not reported again; nor is the loss of an object that was
+     * never here. */
     dp_object_transfer_begin(route.a.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
                              DP_USE_BLOB, ROUND);
     ask_for(&route.b, &route.a, &root, 1);
@@ -433,7 +434,7 @@ static void what_is_found_damaged_when_it_is_served_is_told(void **state)
     route_close(&route);
 }
 
-static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
+static void a_peer_that_lacks_an_object_answers_so(void **state)
 {
     static struct route route;
     (void)state;
@@ -577,16 +578,16 @@ int main(void)
         cmocka_unit_test(a_greedy_peer_leaves_room_for_others),
         cmocka_unit_test(an_empty_object_is_whole_at_once),
         cmocka_unit_test(a_fetch_goes_on_where_an_earlier_life_ended),
-        cmocka_unit_test(what_an_earlier_life_fetched_is_not_asked_for_again),
+        cmocka_unit_test(chunks_of_an_earlier_life_are_not_requested_again),
         cmocka_unit_test(told_of_what_is_here_the_node_may_ask_for_more_of_it_in_vain),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
         cmocka_unit_test(a_chunk_of_a_wrong_size_is_told_without_the_store),
-        cmocka_unit_test(what_is_given_up_is_not_sent_any_more),
+        cmocka_unit_test(a_cancelled_object_is_no_longer_sent),
         cmocka_unit_test(a_chunk_that_is_being_written_is_not_written_twice),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
-        cmocka_unit_test(what_is_found_damaged_when_it_is_served_is_told),
-        cmocka_unit_test(who_lacks_an_object_says_so_when_asked_about_it),
+        cmocka_unit_test(damage_found_while_serving_is_reported),
+        cmocka_unit_test(a_peer_that_lacks_an_object_answers_so),
         cmocka_unit_test(a_manifest_is_served_when_there_is_one),
         cmocka_unit_test(a_flood_of_requests_is_bounded_and_answered),
         cmocka_unit_test(damaged_messages_never_crash),

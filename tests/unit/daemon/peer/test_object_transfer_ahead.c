@@ -21,7 +21,7 @@ static bool has_come_ahead(void *context)
     return ((struct post *)context)->n_chunk_messages >= AHEAD;
 }
 
-static void what_was_asked_ahead_is_not_asked_for_again(void **state)
+static void chunks_requested_ahead_are_not_requested_again(void **state)
 {
     static struct route route;
     (void)state;
@@ -41,7 +41,7 @@ static void what_was_asked_ahead_is_not_asked_for_again(void **state)
     route_close(&route);
 }
 
-static void what_comes_before_the_node_asks_counts(void **state)
+static void chunks_that_arrive_before_the_request_count(void **state)
 {
     static struct route route;
     (void)state;
@@ -58,7 +58,7 @@ static void what_comes_before_the_node_asks_counts(void **state)
     route_close(&route);
 }
 
-static void what_comes_before_size_and_leaves_are_of_use_is_asked_for_anew(void **state)
+static void chunks_that_arrive_before_size_and_leaves_are_requested_again(void **state)
 {
     static struct route route;
     (void)state;
@@ -78,7 +78,7 @@ static void what_comes_before_size_and_leaves_are_of_use_is_asked_for_anew(void 
     route_close(&route);
 }
 
-static void who_lacks_it_is_told_so_once_before_it_is_begun(void **state)
+static void a_peer_that_lacks_it_answers_once_before_it_is_begun(void **state)
 {
     static struct route route;
     const dp_hash root = {.bytes = {9}};
@@ -96,7 +96,7 @@ static void who_lacks_it_is_told_so_once_before_it_is_begun(void **state)
 
 /* As a peer may: chunks of an object that it was asked about, more than there are, again and again,
  * and of a wrong size. */
-static void what_a_liar_sends_ahead_harms_nothing(void **state)
+static void early_chunks_of_a_liar_do_no_harm(void **state)
 {
     static struct route route;
     dp_rng rng;
@@ -124,11 +124,11 @@ static void what_a_liar_sends_ahead_harms_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_asked_ahead_is_not_asked_for_again),
-        cmocka_unit_test(what_comes_before_the_node_asks_counts),
-        cmocka_unit_test(what_comes_before_size_and_leaves_are_of_use_is_asked_for_anew),
-        cmocka_unit_test(who_lacks_it_is_told_so_once_before_it_is_begun),
-        cmocka_unit_test(what_a_liar_sends_ahead_harms_nothing),
+        cmocka_unit_test(chunks_requested_ahead_are_not_requested_again),
+        cmocka_unit_test(chunks_that_arrive_before_the_request_count),
+        cmocka_unit_test(chunks_that_arrive_before_size_and_leaves_are_requested_again),
+        cmocka_unit_test(a_peer_that_lacks_it_answers_once_before_it_is_begun),
+        cmocka_unit_test(early_chunks_of_a_liar_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

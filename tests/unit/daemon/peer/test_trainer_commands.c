@@ -1,6 +1,6 @@
-/* Commands to the trainer: what each action becomes, the objects that go with it, and what happens
- * where one is missing. Store and store thread are real; the trainer and the other files of the
- * driver are played. Judgements stand in test_driver_judge.c, slices in test_driver_slices.c. */
+/* Commands to the trainer: the command of each action, its objects, and the result if one is
+ * missing. Store and store thread are real; the trainer and the other files of the driver are
+ * mocks. test_driver_judge.c tests judgements, test_driver_slices.c slices. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -340,7 +340,8 @@ static void a_store_that_takes_no_command_replaces_the_trainer(void **state)
     open_trainer();
     desk.is_full = true;
     dp_driver_command_trainer(desk.driver, &action);
-    assert_true(net.n_replaced == 1 && net.n_told == 0); /* Else it would be out of step. */
+    /* Otherwise it would disagree with the node. */
+    assert_true(net.n_replaced == 1 && net.n_told == 0);
     close_trainer();
 }
 

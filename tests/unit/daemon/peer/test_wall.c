@@ -53,7 +53,7 @@ static void a_majority_that_agrees_corrects_a_clock_by_minutes(void **state)
         CHECK(view.correction_ms == view.ahead_ms);
         CHECK(view.ahead_ms == ahead[0]);
         CHECK(look(&wall, 4).correction_ms == 0);   /* Two of four are no majority ... */
-        CHECK(look(&wall, 4).ahead_ms == ahead[0]); /* ... and are told all the same. */
+        CHECK(look(&wall, 4).ahead_ms == ahead[0]); /* ... and are reported nevertheless. */
     }
 }
 
@@ -77,7 +77,7 @@ static void a_minority_of_wrong_clocks_moves_nothing(void **state)
     CHECK(look(&wall, 3).met == 1 && !look(&wall, 3).agreed);
 }
 
-static void what_is_small_or_more_than_an_hour_is_told_and_not_corrected(void **state)
+static void a_small_or_huge_difference_is_reported_and_not_corrected(void **state)
 {
     (void)state;
     const int64_t cases[] = {0, DP_WALL_LEAST_MS - 1, DP_WALL_MOST_MS + 1,
@@ -157,7 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_majority_that_agrees_corrects_a_clock_by_minutes),
         cmocka_unit_test(a_minority_of_wrong_clocks_moves_nothing),
-        cmocka_unit_test(what_is_small_or_more_than_an_hour_is_told_and_not_corrected),
+        cmocka_unit_test(a_small_or_huge_difference_is_reported_and_not_corrected),
         cmocka_unit_test(a_jump_of_the_own_clock_shows_without_another_meeting),
         cmocka_unit_test(a_newcomer_is_told_and_corrects_nothing),
         cmocka_unit_test(the_table_is_bounded_and_absurd_times_are_dropped),

@@ -25,8 +25,9 @@ enum mode {
     HUNG_UP,    /* hello, closes its socket, stays alive */
     TWICE,      /* hello and hello again */
     EARLY,      /* an answer before hello */
-    LAST_WORDS, /* hello, FAILED, and gone */
-    /* hello, FAILED, closes its socket, and is gone a moment later, as a worker with a card */
+    LAST_WORDS, /* sends hello and FAILED, and ends */
+    /* sends hello and FAILED, closes its socket, and ends a moment later, like a worker with a
+     * card */
     WINDS_UP,
     CRASHES,
     SPOILT, /* dies like CRASHES on every backend but the CPU, where it is GOOD */
@@ -324,7 +325,7 @@ static void the_cause_of_a_death_is_told(void **state)
     check_cause(WINDS_UP, "failed");
 }
 
-static void who_hangs_up_has_died_of_its_own(void **state)
+static void a_trainer_that_closes_its_socket_died_of_its_own(void **state)
 {
     static const enum mode modes[] = {HUNG_UP, WINDS_UP, LAST_WORDS};
     static dp_trainer_msg msg;
@@ -335,7 +336,7 @@ static void who_hangs_up_has_died_of_its_own(void **state)
         turn_until(&stage.loop, has_started, &stage);
         msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
         const dp_status told =
-            dp_trainer_process_tell(stage.trainer, &msg, NULL, 0); /* Nobody reads it. */
+            dp_trainer_process_tell(stage.trainer, &msg, NULL, 0); /* It is not read. */
         CHECK(told == DP_OK || told == DP_CLOSED);
         turn_until(&stage.loop, is_down, &stage);
         assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
@@ -506,7 +507,7 @@ static bool is_down_again(void *context)
     return ((struct stage *)context)->downs == 2;
 }
 
-static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
+static void outside_causes_are_no_deaths_of_its_own(void **state)
 {
     struct stage stage;
     (void)state;
@@ -524,7 +525,7 @@ static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
     turn_until(&stage.loop, has_restarted, &stage);
     CHECK(!dp_trainer_process_takes_cpu(stage.trainer));
     assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL),
-                     0); /* By somebody else. */
+                     0); /* By another program. */
     turn_until(&stage.loop, is_down_again, &stage);
     assert_string_equal(stage.cause, "killed by a signal");
     assert_int_equal(dp_trainer_process_deaths(stage.trainer), 0);
@@ -559,7 +560,7 @@ static void who_is_killed_for_lack_of_memory_has_died_of_its_own(void **state)
     assert_string_equal(stage.cause, "killed by a signal");
     assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
     stage_close(&stage);
-    stage_open_at(&stage, GOOD, &none); /* Where nothing counts it was somebody. */
+    stage_open_at(&stage, GOOD, &none); /* Without a counter it counts as another program. */
     turn_until(&stage.loop, has_started, &stage);
     assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL), 0);
     turn_until(&stage.loop, is_down, &stage);
@@ -608,7 +609,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bulk_data_travels_both_ways_and_no_descriptor_stays_open),
         cmocka_unit_test(a_trainer_that_dies_is_started_again),
         cmocka_unit_test(the_cause_of_a_death_is_told),
-        cmocka_unit_test(who_hangs_up_has_died_of_its_own),
+        cmocka_unit_test(a_trainer_that_closes_its_socket_died_of_its_own),
         cmocka_unit_test(last_words_are_heard),
         cmocka_unit_test(a_flood_does_not_keep_the_loop),
         cmocka_unit_test(a_deaf_trainer_is_replaced_when_its_queue_is_full),
@@ -616,7 +617,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_missing_program_is_not_found),
         cmocka_unit_test(a_long_wait_is_cut_short_once),
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
-        cmocka_unit_test(what_is_not_its_fault_is_no_death_of_its_own),
+        cmocka_unit_test(outside_causes_are_no_deaths_of_its_own),
         in_root(who_is_killed_for_lack_of_memory_has_died_of_its_own),
         cmocka_unit_test(a_hook_may_close_the_trainer),
     };

@@ -1,5 +1,5 @@
-/* Orders that are refused: each with a status and a sentence, and nothing begun. (Orders that are
- * obeyed: test_fork.c.) */
+/* Refused admin commands: each gives a status and a sentence, and begins nothing. (Accepted ones:
+ * test_fork.c.) */
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/proof.h"
@@ -9,7 +9,7 @@
 #include "gossip/requests/revoke_request.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
-/* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */
+/* Signs nothing in this domain: the key is lost, or the device that holds it refuses. */
 static const char *refused_domain;
 
 static bool sign_other_domains(void *context, int key, const char *domain, dp_view bytes,
@@ -24,7 +24,7 @@ static bool sign_without_root(void *context, int key, const char *domain, dp_vie
     return key != DP_KEY_ROOT && kit_sign(context, key, domain, bytes, signature);
 }
 
-/* Node 0 of three, who lost the other two voters. */
+/* Node 0 of three, which has lost the other two voters. */
 static kit_world *alone(void)
 {
     kit_world *world = kit_together(3);
@@ -121,7 +121,7 @@ static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
     kit_close(world);
 }
 
-static void who_puts_out_the_only_voter_is_told_what_goes_on_from_there(void **state)
+static void removing_the_only_voter_names_the_way_to_continue(void **state)
 {
     static dp_actions actions;
     kit_world *world = kit_together(2);
@@ -191,7 +191,7 @@ static void a_root_key_that_does_not_sign_forks_nothing(void **state)
     node->config.crypto.sign = sign_other_domains;
     refused_domain = "dpnode/fork/1";
     refuse(world, 0, fork, DP_DENIED, "could not sign");
-    /* Halted, it would put out who voted twice, and that takes a signature too. */
+    /* A halted node would remove the voter that voted twice, which also needs a signature. */
     refused_domain = "dpnode/remove/1";
     node->halted = true;
     node->proof->culprit = kit_peer(1);
@@ -488,7 +488,7 @@ int main(void)
         cmocka_unit_test(the_root_key_of_another_run_is_none),
         cmocka_unit_test(a_member_without_the_right_revokes_nobody_and_an_admin_others),
         cmocka_unit_test(nobody_revokes_itself_a_stranger_or_one_more_than_fit),
-        cmocka_unit_test(who_puts_out_the_only_voter_is_told_what_goes_on_from_there),
+        cmocka_unit_test(removing_the_only_voter_names_the_way_to_continue),
         cmocka_unit_test(a_fork_needs_the_state_that_all_would_go_on_from),
         cmocka_unit_test(a_fork_needs_somebody_who_may_vote),
         cmocka_unit_test(a_root_key_that_does_not_sign_forks_nothing),

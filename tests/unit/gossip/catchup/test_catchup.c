@@ -1,5 +1,5 @@
-/* Tests of catch-up: which peer a node asks for the records that it has missed, when it asks
- * another one, and whose state it believes. */
+/* Tests of catch-up: the peer that a node asks for missed records, the time at which it asks
+ * another one, and the peers whose state it trusts. */
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/proof.h"
@@ -12,7 +12,7 @@
 
 static dp_actions actions;
 
-/* Requests for records among what the node wants sent, and to whom the last one goes. */
+/* Requests for records among the actions of the node, and the receiver of the last one. */
 static uint32_t asked(dp_peer *whom)
 {
     uint32_t count = 0;
@@ -36,7 +36,7 @@ static uint32_t tick(dp_node *node, uint64_t later_us, dp_peer *whom)
     return asked(whom);
 }
 
-static void who_does_not_answer_for_a_second_is_asked_no_more(void **state)
+static void a_peer_silent_for_a_second_is_not_asked_again(void **state)
 {
     kit_world *world = kit_together(3);
     dp_node *const node = world->nodes[0].node;
@@ -54,7 +54,7 @@ static void who_does_not_answer_for_a_second_is_asked_no_more(void **state)
     assert_int_equal(tick(node, DP_SECOND - 1, &whom), 0);
     assert_int_equal(tick(node, 1, &whom), 1);
     assert_true(dp_peer_equal(&whom, &second));
-    assert_int_equal(tick(node, DP_SECOND, &whom), 0); /* It gave none either: nobody has more. */
+    assert_int_equal(tick(node, DP_SECOND, &whom), 0); /* It gave none either: no peer has more. */
     assert_false(dp_catchup_behind(node));
     kit_close(world);
 }
@@ -170,8 +170,8 @@ static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
     kit_close(world);
 }
 
-/* One that tells of a certified state with a size that is made up would have all who hold it held
- * for liars. */
+/* A peer that announces a certified state with a false size would make all its holders count as
+ * liars. */
 static void a_state_is_taken_however_long_somebody_says_that_it_is(void **state)
 {
     static const dp_hash leaves[DP_CHUNKS_MAX];
@@ -292,7 +292,7 @@ static void a_record_that_may_not_follow_is_counted_and_ends_its_message(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_does_not_answer_for_a_second_is_asked_no_more),
+        cmocka_unit_test(a_peer_silent_for_a_second_is_not_asked_again),
         cmocka_unit_test(members_are_asked_before_anybody_else),
         cmocka_unit_test(one_request_at_a_time_is_under_way),
         cmocka_unit_test(records_that_do_not_follow_put_the_next_request_off),

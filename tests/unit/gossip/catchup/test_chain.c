@@ -1,5 +1,5 @@
-/* The chain of a node from inside: writes that fail, certified states, blobs that are let go, and
- * what is kept and told of a double vote. */
+/* The chain of a node from inside: failing writes, certified states, dropped blobs, and the record
+ * and report of a double vote. */
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/equivocation.h"
 #include "gossip/catchup/fork.h"
@@ -156,7 +156,7 @@ static void updates_that_had_no_room_are_let_go_later_unless_they_are_claimed_ag
     round->claims[0].ready.root = rows[2].root;
     dp_round_drop_more(node, 2);
     assert_int_equal(round->n_unlisted, 1);
-    assert_true(dp_node_holds(node, &rows[2].root)); /* It goes with its claim. */
+    assert_true(dp_node_holds(node, &rows[2].root)); /* It is dropped with its claim. */
     assert_false(dp_node_holds(node, &rows[1].root));
     assert_true(dp_node_holds(node, &rows[0].root));
     const dp_action *drop = kit_find(world->actions, DP_DO_OBJECT_DROP);
@@ -378,7 +378,7 @@ static void a_stop_that_ends_no_chain_or_a_halt_by_votes_is_not_taken(void **sta
     kit_close(world);
 }
 
-/* A peer whose summary names another chain is told of the FORK or the STOP that this node has. */
+/* A peer whose summary names another chain gets the FORK or the STOP of this node. */
 static void a_fork_is_told_again_to_those_on_another_chain(void **state)
 {
     kit_world *world = kit_together(2);
@@ -391,7 +391,7 @@ static void a_fork_is_told_again_to_those_on_another_chain(void **state)
     member->summary.fork = dp_fork_tag(&node->ledger.fork) + 1;
     node->forks->repeat_at = (dp_time){0};
     dp_fork_repeat(node);
-    assert_int_equal(world->actions->count, 0); /* There is nothing to tell. */
+    assert_int_equal(world->actions->count, 0); /* There is nothing to send. */
     node->forks->stop.has = true;
     node->forks->repeat_at = (dp_time){node->now.us + 1};
     dp_fork_repeat(node);

@@ -117,7 +117,7 @@ static void a_round_is_here_when_the_last_of_its_updates_is(void **state)
 }
 
 /* Its author, of whom alone it was wanted before the round was decided, may be gone. */
-static void what_was_wanted_of_its_author_is_asked_of_all_though_no_more_has_room(void **state)
+static void an_object_wanted_of_its_author_is_asked_of_all_without_more_room(void **state)
 {
     decided *d = decided_of(UPDATES);
     dp_picker *picker = d->node->picker;
@@ -172,7 +172,7 @@ int main(void)
         cmocka_unit_test(few_shards_are_fetched_at_a_time_and_all_before_the_trainer_opens),
         cmocka_unit_test(a_shard_that_was_lost_is_wanted_again),
         cmocka_unit_test(a_round_is_here_when_the_last_of_its_updates_is),
-        cmocka_unit_test(what_was_wanted_of_its_author_is_asked_of_all_though_no_more_has_room),
+        cmocka_unit_test(an_object_wanted_of_its_author_is_asked_of_all_without_more_room),
         cmocka_unit_test(a_round_that_was_let_go_is_not_fetched),
         cmocka_unit_test(the_first_free_place_is_taken),
     };

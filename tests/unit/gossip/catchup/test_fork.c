@@ -1,5 +1,5 @@
-/* The root key begins the chain anew: after the loss of a majority, over those who went on, after a
- * proof. */
+/* The root key begins the chain anew: after the loss of a majority, against nodes that continued,
+ * after a proof. */
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
@@ -60,7 +60,7 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
     while (kit_look(world, 0).slot == before.slot) {
         kit_run_ms(world, 10);
     }
-    /* The FORK proves the state that it goes on from: who returns is told of this one, not of the
+    /* The FORK proves the state from which it continues: a returning node gets this one, not the
      * one before. */
     assert_int_equal(kit_look(world, 0).round, before.round);
     assert_int_equal(dp_saved_told(world->nodes[0].node)->round, before.round);
@@ -72,7 +72,7 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
     kit_close(world);
 }
 
-static void who_went_on_meanwhile_adopts_the_fork_and_is_counted_again(void **state)
+static void a_node_that_continued_adopts_the_fork_and_is_counted_again(void **state)
 {
     kit_world *world = kit_together(5);
     dp_why why = {""};
@@ -175,7 +175,7 @@ static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **stat
 
     (void)state;
     split(world, 3);
-    split(world, 7); /* {0,1} {2} {3,4}: nobody decides. */
+    split(world, 7); /* {0,1} {2} {3,4}: no group decides. */
     kit_run_ms(world, 4000);
     assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_OK);
     assert_int_equal(order(world, 4, DP_ADMIN_FORK, &why), DP_OK);
@@ -250,8 +250,8 @@ static void a_fork_without_the_root_key_is_none(void **state)
     kit_close(world);
 }
 
-/* Told again it is nothing new; another one needs the root key's word, whatever this node has heard
- * before. */
+/* A repeated one has no effect; another one needs a signature of the root key, independent of
+ * earlier messages. */
 static void a_second_stop_needs_a_signature_too(void **state)
 {
     kit_world *world = kit_together(3);
@@ -275,7 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_run_is_not_forked),
         cmocka_unit_test(after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest),
-        cmocka_unit_test(who_went_on_meanwhile_adopts_the_fork_and_is_counted_again),
+        cmocka_unit_test(a_node_that_continued_adopts_the_fork_and_is_counted_again),
         cmocka_unit_test(a_halt_names_the_double_voter_and_the_round_that_is_not_decided),
         cmocka_unit_test(a_fork_ends_a_halt_and_leaves_the_double_voter_out),
         cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_until_one_is_named),

@@ -66,7 +66,7 @@ static void rounds_go_on_with_records_that_name_lists(void **state)
     kit_run_ms(world, 3000);
     assert_true(kit_look(world, 0).round > round);
     for (uint32_t i = 0; i < 3; i++) {
-        const dp_record *record = newest(world, i); /* Whole, at everybody. */
+        const dp_record *record = newest(world, i); /* Whole, at all nodes. */
         assert_true(record->in_lists);
         assert_int_equal(record->n_listed, 3);
     }
@@ -121,7 +121,7 @@ static void nobody_has_lists_sent_to_a_voter_that_is_heard_on_its_own_link(void 
     (void)state;
     assert_int_equal(answer(kit_tell(world, 2, 0, ask_for(world, 1, &hash))).size, 0);
     world->nodes[0].node->beat.voters[1].direct =
-        (dp_time){0}; /* Not heard: it asks through others. */
+        (dp_time){0}; /* It is not heard, so it asks through others. */
     assert_true(answer(kit_tell(world, 2, 0, ask_for(world, 1, &hash))).size > 0);
     kit_close(world);
 }
@@ -346,7 +346,7 @@ static void a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost(void **stat
     kit_close(world);
 }
 
-static void what_is_missing_is_asked_of_one_voter_after_the_other(void **state)
+static void missing_lists_are_asked_of_one_voter_after_the_other(void **state)
 {
     static dp_actions actions;
     kit_world *world = listing(3);
@@ -433,7 +433,7 @@ int main(void)
         cmocka_unit_test(a_record_that_is_damaged_or_not_whole_is_not_taken),
         cmocka_unit_test(the_lists_of_what_was_accepted_outlast_those_of_many_proposals),
         cmocka_unit_test(a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost),
-        cmocka_unit_test(what_is_missing_is_asked_of_one_voter_after_the_other),
+        cmocka_unit_test(missing_lists_are_asked_of_one_voter_after_the_other),
         cmocka_unit_test(the_first_that_is_asked_for_lists_is_known_to_have_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Saved states: which one is remembered, told of, and let go. */
+/* Saved states: the one that is remembered and announced, and those that are dropped. */
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
@@ -72,7 +72,7 @@ static void a_state_is_remembered_in_place_of_the_oldest(void **state)
     kit_close(world);
 }
 
-/* First fetched, then made here: the fetched one is let go, the own one is the driver's. */
+/* First fetched, then made here: the fetched one is dropped, the driver owns the other. */
 static void the_state_of_one_round_is_remembered_once(void **state)
 {
     kit_world *world = without_states();

@@ -108,7 +108,7 @@ static bool never(void *context)
     return false;
 }
 
-/* Each answer costs its sender nothing and this end half a millisecond. */
+/* Each answer costs the other end nothing and this end half a millisecond. */
 static void where_no_answer_is_allowed_none_is_made(void **state)
 {
     struct pair pair;

@@ -335,7 +335,7 @@ static void a_choice_that_was_not_offered_is_refused(void **state)
     }
 }
 
-/* Somebody with the run's pre-shared key speaks Noise as it should be, and says this in the third
+/* A peer with the run's pre-shared key follows the handshake, and sends this in the third
  * message. */
 static dp_status third_message(struct pair *pair, dp_view payload)
 {

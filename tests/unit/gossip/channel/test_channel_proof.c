@@ -25,7 +25,7 @@ static void a_foreign_credential_is_refused_by_either_side(void **state)
     }
 }
 
-/* Somebody replays the certificate of a member without its static key. */
+/* A peer replays the certificate of a member without its static key. */
 static void a_credential_of_another_node_is_refused(void **state)
 {
     struct pair pair;
@@ -62,7 +62,7 @@ static size_t forge(const struct cast *cast, const dp_peer *victim, const dp_ide
 
 /* It would gain that node's place: its links, its vote, and with a high boot id the node itself
  * locked out. */
-static void who_holds_a_token_cannot_be_another_node_on_either_side(void **state)
+static void a_holder_of_a_token_cannot_be_another_node_on_either_side(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
@@ -147,7 +147,7 @@ static void a_signature_holds_for_its_handshake_message_key_and_life_alone(void 
     }
 }
 
-/* The chain has this key of everybody whom it admitted. */
+/* The chain has this key of every admitted node. */
 static bool admitted_with(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     (void)peer;
@@ -199,7 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_foreign_credential_is_refused_by_either_side),
         cmocka_unit_test(a_credential_of_another_node_is_refused),
-        cmocka_unit_test(who_holds_a_token_cannot_be_another_node_on_either_side),
+        cmocka_unit_test(a_holder_of_a_token_cannot_be_another_node_on_either_side),
         cmocka_unit_test(a_signature_holds_for_its_handshake_message_key_and_life_alone),
         cmocka_unit_test(a_member_has_the_static_key_that_it_was_admitted_with),
         cmocka_unit_test(the_initiator_reveals_nothing_to_an_impostor),

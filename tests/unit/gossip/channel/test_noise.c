@@ -225,7 +225,7 @@ static void speaking_out_of_turn_is_refused(void **state)
     dp_buf_close(&out);
 }
 
-/* Zero and one: the ephemeral of a peer who wants a shared secret that everybody knows. */
+/* Zero and one: ephemeral keys with which the shared secret would be publicly known. */
 static void points_of_small_order_are_refused(void **state)
 {
     static const uint8_t starts[2] = {0, 1};

@@ -102,7 +102,7 @@ static dp_status open_in_lots(struct pair *pair, size_t size, unsigned *messages
     return story.in_message ? DP_AGAIN : DP_OK;
 }
 
-static void what_the_channel_writes_opens_in_lots(void **state)
+static void records_of_the_channel_open_in_batches(void **state)
 {
     static const size_t sizes[] = {
         0, 1, 65532, 65533, 131067, 131068, 131069, 1000000, DP_MESSAGE_BULK_MAX};
@@ -232,7 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lots_are_the_bytes_of_the_channel),
         cmocka_unit_test(keys_move_on_within_a_lot),
-        cmocka_unit_test(what_the_channel_writes_opens_in_lots),
+        cmocka_unit_test(records_of_the_channel_open_in_batches),
         cmocka_unit_test(members_that_break_the_rules_are_refused),
         cmocka_unit_test(a_message_that_never_ends_is_cut_at_the_limit),
         cmocka_unit_test(a_flipped_bit_of_any_record_is_noticed),

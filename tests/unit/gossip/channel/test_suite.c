@@ -39,7 +39,7 @@ static void aes_gives_the_published_bytes(void **state)
     assert_memory_equal(out, wanted, 32);
 }
 
-static void what_is_sealed_opens_unless_a_bit_of_anything_changed(void **state)
+static void a_sealed_record_opens_unless_any_bit_changed(void **state)
 {
     (void)state;
     CHECK_OK(dp_crypto_start());
@@ -101,7 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nonces_are_those_of_noise),
         cmocka_unit_test(aes_gives_the_published_bytes),
-        cmocka_unit_test(what_is_sealed_opens_unless_a_bit_of_anything_changed),
+        cmocka_unit_test(a_sealed_record_opens_unless_any_bit_changed),
         cmocka_unit_test(no_key_serves_two_ciphers),
         cmocka_unit_test(unknown_suites_are_not_there),
     };

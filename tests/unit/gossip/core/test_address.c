@@ -1,5 +1,5 @@
-/* Addresses as bytes: each kind comes back, and none that is cut, nameless, portless or of an
- * unknown kind. */
+/* Addresses as bytes: each kind is read back; a truncated one, or one without name or port, or of
+ * an unknown kind, is refused. */
 #include "tests/lib/check.h"
 
 #include "gossip/core/address.h"
@@ -36,7 +36,7 @@ static void every_kind_comes_back_and_no_cut_of_it(void **state)
     }
 }
 
-static void what_is_no_address_is_refused_and_changes_nothing(void **state)
+static void an_invalid_address_is_refused_and_changes_nothing(void **state)
 {
     static const struct {
         const char *bytes;
@@ -89,7 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_comes_back_and_no_cut_of_it),
-        cmocka_unit_test(what_is_no_address_is_refused_and_changes_nothing),
+        cmocka_unit_test(an_invalid_address_is_refused_and_changes_nothing),
         cmocka_unit_test(addresses_differ_by_kind_port_number_and_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The list of actions and the arena of one step: what does not fit is dropped and counted, what may
- * not be dropped has its place. */
+/* The list of actions and the arena of one step: actions that do not fit are dropped and counted;
+ * those that must not be dropped have reserved room. */
 #include "tests/lib/check.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Admission over real certificates: what the chain learns of a newcomer, and who is none. */
+/* Admission with real certificates: the chain's row of a newcomer, and refused ones. */
 #include "gossip/identity/admission.h"
 #include "tests/unit/gossip/kit/cast.h"
 

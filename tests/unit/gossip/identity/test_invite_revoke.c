@@ -1,4 +1,5 @@
-/* The word that an invite is revoked: its bytes, its signature, and lists of such words. */
+/* The statement that an invite is revoked: its bytes, its signature, and lists of such
+ * statements. */
 #include "gossip/core/msg.h"
 #include "gossip/identity/invite_revoke.h"
 #include "tests/unit/gossip/kit/mesh.h"

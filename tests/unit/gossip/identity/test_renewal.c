@@ -1,4 +1,4 @@
-/* The word by which a certificate lasts longer: its bytes and its signature. */
+/* The statement that a certificate is valid for longer: its bytes and its signature. */
 #include "gossip/core/msg.h"
 #include "gossip/identity/renewal.h"
 #include "tests/unit/gossip/kit/mesh.h"

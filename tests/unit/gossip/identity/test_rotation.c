@@ -1,6 +1,6 @@
-/* The word that begins an epoch of the join secret, by the chain alone. The liar of these tests is
- * a member that would shut others out by a secret of its own; only the root key and admins begin an
- * epoch, and each epoch comes once. */
+/* The statement that begins an epoch of the join secret, judged by the chain. The attacker of these
+ * tests is a member that tries to exclude others by its own secret; only the root key and admins
+ * begin an epoch, and each epoch begins once. */
 #include "gossip/core/msg.h"
 #include "gossip/requests/rotate.h"
 #include "tests/unit/gossip/kit/valid_kit.h"
@@ -95,7 +95,7 @@ static void an_epoch_comes_once_and_is_not_far_ahead(void **state)
     assert_false(dp_hash_equal(&before, &after));
     record.slot = ledger.slot + 1;
     record.prev = ledger.head;
-    assert_int_equal(judged(word_of(1, 1)), DP_DENIED); /* The same word again. */
+    assert_int_equal(judged(word_of(1, 1)), DP_DENIED); /* The same statement again. */
     assert_int_equal(judged(word_of(2, 1)), DP_OK);
     ledger.epoch.commitment.bytes[0] ^= 1;
     const dp_hash other = dp_ledger_digest(&ledger);

@@ -1,5 +1,5 @@
-/* One voter of a slot whose disk and network are a test's: what it sends and writes is counted, and
- * answered by hand. */
+/* One voter of a slot, whose disk and network the test controls: counts its messages and writes,
+ * which the test answers. */
 #ifndef DP_TESTS_LONE_VOTER_H
 #define DP_TESTS_LONE_VOTER_H
 
@@ -117,7 +117,7 @@ static inline uint32_t lone_ballot_of(const lone_voter *voter, uint32_t owner, u
     return from;
 }
 
-/* Signs what voter `by` says of this slot. */
+/* Signs the vote of voter `by` for this slot. */
 static inline void lone_sign(const lone_voter *voter, dp_vote *vote, uint8_t type, uint32_t by)
 {
     const dp_crypto crypto = kit_crypto(by);

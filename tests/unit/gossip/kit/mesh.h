@@ -1,6 +1,6 @@
-/* A few member tables with their beats, wired by a queue of messages with one clock: what the tests
- * of membership share. Links are connections: ordered per pair, broken by a kill (RST), silent
- * while a node is frozen or a pair is blocked. */
+/* A few member tables with their heartbeats, connected by a queue of messages with one clock:
+ * shared by the tests of membership. Links are connections: ordered per pair, broken by a kill
+ * (RST), silent while a node is frozen or a pair is blocked. */
 #ifndef DP_TESTS_UNIT_GOSSIP_KIT_MESH_H
 #define DP_TESTS_UNIT_GOSSIP_KIT_MESH_H
 
@@ -58,7 +58,7 @@ typedef struct mesh {
     uint32_t notes_dead; /* MEMBER notes that say dead */
 } mesh;
 
-/* A signature that anybody could make and that fails for other bytes, keys and domains: enough
+/* A signature that any node could forge, but that fails for other bytes, keys and domains: enough
  * here. */
 static inline void mesh_signature(const uint8_t key[DP_PUBLIC_KEY_BYTES], const char *domain,
                                   dp_view bytes, uint8_t signature[DP_SIGNATURE_BYTES])
@@ -92,7 +92,7 @@ static inline bool mesh_verify(void *context, const uint8_t public_key[DP_PUBLIC
     return memcmp(wanted, signature, sizeof wanted) == 0;
 }
 
-/* Peers in key order of their number, so that tests know who is smaller. */
+/* Peers whose keys are in the order of their numbers, so that tests know the smaller one. */
 static inline dp_peer mesh_peer(uint32_t i)
 {
     dp_peer peer = {.bytes = {(uint8_t)(i + 1), 0x55}};
@@ -426,7 +426,7 @@ static inline void mesh_join_all(mesh *m)
     }
 }
 
-/* The process is gone: its connections break. */
+/* The process has ended: its connections break. */
 static inline void mesh_kill(mesh *m, uint32_t i)
 {
     for (uint32_t k = 0; k < m->n; k++) {

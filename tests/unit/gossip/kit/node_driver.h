@@ -1,5 +1,4 @@
-/* The driver of the nodes in node_world.h: disk, trainer and objects do at once what is asked of
- * them. */
+/* The driver of the nodes in node_world.h: disk, trainer and objects execute requests at once. */
 #ifndef DP_TESTS_NODE_DRIVER_H
 #define DP_TESTS_NODE_DRIVER_H
 

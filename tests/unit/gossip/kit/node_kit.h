@@ -1,6 +1,6 @@
-/* A few whole nodes joined by a perfect network and a driver that does at once what they ask: for
- * tests of what nodes do together. Faults are the simulator's business, except for the few that a
- * test asks for by hand.
+/* A few whole nodes joined by a perfect network and a driver that executes their actions at once:
+ * for tests of several nodes together. The simulator tests faults, except for a few that a test
+ * makes itself.
  *
  * Which kit to use, in the order in which a test should look for one:
  *
@@ -56,7 +56,7 @@ static inline void kit_event_in(kit_world *world, uint32_t to, dp_event *event)
     }
 }
 
-/* This message alone, at once, from a linked peer; what the node wants done because of it. */
+/* Delivers only this message, at once, from a linked peer; returns the actions of the node. */
 static inline const dp_actions *kit_tell(kit_world *world, uint32_t from, uint32_t to,
                                          dp_view bytes)
 {
@@ -81,7 +81,8 @@ static inline void kit_drain(kit_world *world)
 {
     for (uint32_t turns = 0; world->count > 0; turns++) {
         kit_event item = world->queue[world->first];
-        assert_true(turns < 100000); /* Else the nodes talk without end at one instant. */
+        /* Otherwise the nodes exchange messages endlessly at one instant. */
+        assert_true(turns < 100000);
         world->first = (world->first + 1) % KIT_QUEUE;
         world->count--;
         if (item.event.type == DP_EV_OBJECT_INFO) {
@@ -157,7 +158,7 @@ static inline void kit_boot(kit_world *world, uint32_t index)
     kit_drain(world);
 }
 
-/* kill -9: what is in memory is gone, the peers see a reset. */
+/* kill -9: memory is lost, the peers see a reset. */
 static inline void kit_kill(kit_world *world, uint32_t index)
 {
     kit_node *node = &world->nodes[index];
@@ -198,7 +199,7 @@ static inline void kit_reopen(kit_world *world)
     }
 }
 
-/* Ticks a node that has told a later wake: whatever it does now, it would have done too late. */
+/* Ticks a node before its announced wake: an action now means that the wake was too late. */
 static inline void kit_tick_early(kit_world *world, kit_node *node)
 {
     dp_event event = {
@@ -219,7 +220,8 @@ static inline void kit_tick_early(kit_world *world, kit_node *node)
     assert_int_equal(world->actions->count, 0);
 }
 
-/* So much time passes: a step of training per KIT_STEP_MS, a tick whenever a node wants one. */
+/* Lets so much time pass: a step of training per KIT_STEP_MS, a tick whenever a node requests
+ * one. */
 static inline void kit_run_ms(kit_world *world, uint64_t ms)
 {
     const uint64_t end = world->now_us + ms * 1000;

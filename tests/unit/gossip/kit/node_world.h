@@ -63,7 +63,7 @@ typedef struct kit_node {
     bool holds_frozen;      /* RESTORE has brought F, and no state was loaded since */
     uint32_t mixes;         /* MIXes, ... */
     uint32_t mixes_of_none; /* ... and those of them that found no F */
-    uint32_t emptied;       /* APPLYs that left nothing in the work buffers */
+    uint32_t emptied;       /* APPLYs that left the work buffers empty */
     bool deaf;              /* gets no messages */
     bool reopens;           /* its node wants to be opened anew */
     bool mute_blobs;        /* its blobs cannot be fetched */
@@ -72,7 +72,7 @@ typedef struct kit_node {
     uint64_t told_round; /* ... for this round */
     dp_hash told_root;
     dp_hash sum;        /* of the last part that it added up */
-    bool heavy_sums;    /* what nobody has published has more energy than all that went into it */
+    bool heavy_sums;    /* a sum that no author published has more energy than its inputs */
     bool dislikes_sums; /* finds that they do not decode */
     bool copies;        /* publishes the blob of node 0; of parts all but its last */
     bool tells_more;    /* of its parts than they have bytes */
@@ -101,7 +101,7 @@ typedef struct kit_node {
     dp_secrets secrets; /* the last ones */
     uint32_t errs;      /* so many states that its trainer makes now will not be those of others */
     dp_action
-        last[DP_DO_SECRETS + 1]; /* the last action of each kind; what it points to may be gone */
+        last[DP_DO_SECRETS + 1]; /* the last action of each kind; its pointers may be invalid */
 } kit_node;
 
 typedef struct kit_world {
@@ -117,10 +117,10 @@ typedef struct kit_world {
     dp_actions *actions;
     dp_hash root_of_round[KIT_RECORDS];
     dp_hash head_of_slot[KIT_RECORDS];
-    bool forked;          /* two chains: what holds within one is not compared */
-    uint64_t state_bytes; /* what a state is said to weigh; a blob has 8 */
+    bool forked;          /* two chains: rules within one chain are not compared */
+    uint64_t state_bytes; /* announced size of a state; a blob has 8 */
     uint32_t states_fetched;
-    bool mute_states; /* nobody gives one */
+    bool mute_states; /* no node serves one */
     bool early_ticks; /* nodes are ticked before their wake, too, and then have nothing to do */
 } kit_world;
 

@@ -1,4 +1,4 @@
-/* Two ends of a connection without a wire between them: what the channel's tests talk through. */
+/* Two ends of a connection without a network between them, for the tests of the channel. */
 #ifndef DP_TESTS_UNIT_GOSSIP_KIT_PAIR_H
 #define DP_TESTS_UNIT_GOSSIP_KIT_PAIR_H
 
@@ -8,7 +8,7 @@
 
 enum { OUT_BYTES_MAX = 6 * 1024 * 1024 };
 
-/* One side of a connection: its channel, what it wants to send, and what it was told. */
+/* One side of a connection: its channel, its bytes to send, and its received events. */
 struct side {
     dp_channel channel;
     dp_identity identity;
@@ -145,7 +145,7 @@ static inline dp_status feed(struct side *side, dp_view bytes)
     return side->status;
 }
 
-/* Move what a side has to say to the other in pieces of at most cut bytes, until both are
+/* Moves the bytes of each side to the other in pieces of at most cut bytes, until both are
  * silent. */
 static inline void talk(struct pair *pair, dp_rng *rng, size_t cut)
 {

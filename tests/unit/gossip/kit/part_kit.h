@@ -57,7 +57,7 @@ static inline uint32_t kit_parts_of(const dp_record *record, uint32_t owner)
     return n;
 }
 
-/* Does the node want this object now? So one sees whether it believes a word. */
+/* Does the node want this object now? This shows whether it has accepted a message. */
 static inline bool kit_asks(const dp_actions *actions, const dp_hash *root)
 {
     for (uint32_t i = 0; i < actions->count; i++) {

@@ -89,7 +89,7 @@ typedef struct pool {
     int64_t expected; /* sum of w * F that must be there when all is settled */
     bool gossip;
     bool frozen_o;   /* FREEZE finds no new displacement */
-    uint32_t lambda; /* Q16: of what a start brings back */
+    uint32_t lambda; /* Q16: for the work that a start brings back */
     /* crash point: at the n-th write of node crash_node, before or after it is durable */
     uint32_t crash_node;
     uint32_t crash_write;
@@ -348,7 +348,8 @@ static inline void pool_kill(pool *p, uint32_t i)
         pool_cut(p, i, k);
     }
     node->running = false;
-    p->expected -= node->o_unsaved * node->weight; /* what no row holds dies with the process */
+    /* data that no row holds are lost with the process */
+    p->expected -= node->o_unsaved * node->weight;
     node->o_unsaved = 0;
     node->f = 0;
     node->n_writes = 0;
@@ -655,7 +656,7 @@ static inline void pool_close(pool *p)
     free(p);
 }
 
-/* No new exchange, a quiet network, and time for everybody to learn how theirs ended. */
+/* No new exchange, a quiet network, and time for all nodes to learn the outcome of theirs. */
 static inline void pool_settle(pool *p)
 {
     p->loss = 0;

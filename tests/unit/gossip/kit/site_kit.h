@@ -29,7 +29,7 @@ static inline void kit_place(kit_world *world)
     }
 }
 
-/* At the beginning of a round, before anybody has published. */
+/* At the beginning of a round, before the first publication. */
 static inline void kit_next_round(kit_world *world)
 {
     uint32_t at = 0;

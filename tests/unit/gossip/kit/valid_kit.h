@@ -1,5 +1,4 @@
-/* A ledger and a record on it, for tests of what may stand in one: three members that vote, after
- * round 5. */
+/* A ledger and a record on it, for tests of validity: three members that vote, after round 5. */
 #ifndef DP_TESTS_VALID_KIT_H
 #define DP_TESTS_VALID_KIT_H
 

@@ -53,8 +53,8 @@ static void list(uint32_t index, dp_reach reach, uint64_t samples)
     memcpy(listed->signature, ready.signature, sizeof listed->signature);
 }
 
-/* The founder votes; 1 and 2 come with the first record; each of the first n goes on in its lease
- * by ten, and passes over two of them. */
+/* The founder votes; the first record admits 1 and 2; each of the first n advances by ten in its
+ * lease, and skips two samples. */
 static void make_round(uint32_t n)
 {
     static uint8_t credentials[MEMBERS][KIT_CREDENTIAL];
@@ -173,8 +173,8 @@ static void a_good_chain_holds_and_is_counted(void **state)
     dp_audit_close(NULL);
 }
 
-/* Of a record that the ledger cannot take in: it is named, and those behind it are looked at for
- * what needs no ledger. */
+/* A record that the ledger cannot apply: it is reported, and later ones are checked as far as
+ * possible without a ledger. */
 static void behind_a_damaged_record_the_others_are_judged_for_form(void **state)
 {
     (void)state;
@@ -197,8 +197,8 @@ static void behind_a_damaged_record_the_others_are_judged_for_form(void **state)
     }
 }
 
-/* A wrong certificate or name leaves the record's content as it is: the audit counts the record all
- * the same, and finds nothing wrong behind it. */
+/* A wrong certificate or name does not change the record's content: the audit still counts the
+ * record, and finds no fault in later ones. */
 static void a_wrong_certificate_or_name_is_named_and_the_record_counted(void **state)
 {
     (void)state;

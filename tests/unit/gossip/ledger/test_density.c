@@ -32,7 +32,7 @@ static void three_slow_rounds_in_a_row_halve_the_elements(void **state)
     assert_int_equal(density.keep, 64);
     assert_int_equal(density.before, 32); /* The density of the round before. */
     say(&density, DP_LINES_SLOW, 2);
-    assert_int_equal(density.keep, 64); /* Counting has begun anew. */
+    assert_int_equal(density.keep, 64); /* The count has been reset. */
     assert_int_equal(density.before, 64);
     say(&density, DP_LINES_SLOW, 1);
     assert_int_equal(density.keep, 128);
@@ -166,9 +166,9 @@ static void check_same(const dp_ledger *a, const dp_ledger *b)
     assert_int_equal(a->density.before, b->density.before);
 }
 
-/* Nodes that hold the same records want the same density, however they came by the records: live,
- * all at once after a restart, or as a newcomer that catches up while others go on; a FORK changes
- * nothing. */
+/* Nodes with the same records compute the same density, however they got them: live, all at once
+ * after a restart, or as a newcomer that catches up while others continue; a FORK makes no
+ * difference. */
 static void all_who_hold_the_same_records_want_the_same(void **state)
 {
     uint32_t seen = 0;
@@ -186,7 +186,7 @@ static void all_who_hold_the_same_records_want_the_same(void **state)
             make(&live, slot, &rng);
             take(&live, slot);
             seen |= live.density.keep;
-            if (dp_rng_below(&rng, 10) == 0) { /* It hears of them in lots. */
+            if (dp_rng_below(&rng, 10) == 0) { /* It gets them in batches. */
                 while (have <= slot) {
                     take(&late, have++);
                 }

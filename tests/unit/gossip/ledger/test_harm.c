@@ -1,4 +1,4 @@
-/* Accusations and the removals that they are evidence for: what a liar can write into one. */
+/* Accusations and the removals based on them, against forged contents. */
 #include "gossip/ledger/harm.h"
 #include "tests/lib/check.h"
 #include "tests/unit/gossip/kit/valid_kit.h"
@@ -141,7 +141,7 @@ static void a_record_may_carry_it_and_its_evidence_is_looked_at(void **state)
     assert_int_equal(verdict(), DP_DENIED);
 }
 
-/* A liar that votes, or that proposes, gains nothing by less than the words of a majority. */
+/* A lying voter or proposer gains nothing without the accusations of a majority. */
 static void forged_evidence_is_refused(void **state)
 {
     const dp_remove good = by_two();
@@ -166,7 +166,7 @@ static void forged_evidence_is_refused(void **state)
     bad = good;
     bad.peer = kit_peer(9); /* A stranger. */
     CHECK_STATUS(judge(&bad), DP_DENIED);
-    ledger.fork.bytes[0] ^= 1; /* Words of another chain. */
+    ledger.fork.bytes[0] ^= 1; /* Accusations of another chain. */
     CHECK_STATUS(judge(&good), DP_BADSIG);
 }
 
@@ -208,7 +208,7 @@ static void a_run_that_trusts_its_members_puts_nobody_out(void **state)
     CHECK_STATUS(judge(&remove), DP_DENIED);
 }
 
-/* The table takes words of voters only, whatever another node signs, and takes no word twice. */
+/* The table takes only accusations of voters, each once. */
 static void only_news_of_voters_is_wanted(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void a_full_table_takes_no_more_and_keeps_what_it_has(void **state)
     assert_int_equal(harms.n, DP_HARMS_MAX);
 }
 
-/* One of three voters that lies about everybody leaves two thirds of the table to others. */
+/* If one of three voters accuses every member, two thirds of the table remain for the others. */
 static void one_voter_alone_does_not_fill_the_table(void **state)
 {
     const uint32_t most = DP_HARMS_MAX / ledger.n_voters;

@@ -1,12 +1,12 @@
-/* Which invites admit nobody by the chain. The liar of these tests holds a token, or was a member
- * that may invite, and has any number of identities; by every rule here it gains none of them a
- * place in the roster. */
+/* Invites that admit no node, by the chain. The attacker of these tests holds a token, or was a
+ * member that may invite, and has any number of identities; each rule here keeps all of them out of
+ * the roster. */
 #include "gossip/ledger/inviting.h"
 #include "tests/unit/gossip/kit/valid_kit.h"
 
 enum { LEAKED = 9, OTHER = 3, DAY_MS = 24 * 3600 * 1000 };
 
-/* The invite and nodes on which the credentials of newcomers rest, beside their contents. */
+/* The invite and nodes from which the credentials of newcomers derive, and their contents. */
 static dp_admitted rests;
 static uint8_t credentials[DP_CONFIG_ADMIT_MAX][KIT_CREDENTIAL];
 
@@ -111,7 +111,7 @@ static void a_revoked_invite_admits_nobody_in_that_record_and_later(void **state
     admit(4, LEAKED);
     assert_int_equal(judge(), DP_DENIED);
     record.config.n_admits = 0;
-    admit(4, OTHER); /* The same node by another invite: that is what the owner decides. */
+    admit(4, OTHER); /* The same node by another invite is admitted: the owner decides that. */
     assert_int_equal(judge(), DP_OK);
 }
 
@@ -125,8 +125,8 @@ static void an_invite_revoked_in_the_same_record_admits_nobody(void **state)
     assert_int_equal(judge(), DP_DENIED);
 }
 
-/* The liar joins by the leaked token, which lets it invite, and makes invites of its own for its
- * next identities. */
+/* The attacker joins by the leaked token, which allows it to invite, and makes its own invites for
+ * its next identities. */
 static void an_invite_of_a_node_that_came_by_a_revoked_one_admits_nobody(void **state)
 {
     (void)state;
@@ -185,8 +185,8 @@ static void the_record_that_puts_a_member_out_admits_nobody_by_its_invites(void 
     assert_int_equal(judge(), DP_DENIED);
 }
 
-/* The liar leaves before it can be revoked, or never joins with the identity that invites: then
- * nobody could put that one out. */
+/* The attacker leaves before it can be revoked, or never joins with the inviting identity: then
+ * that identity could not be removed. */
 static void invites_of_a_node_that_left_or_never_came_admit_nobody(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void only_the_root_key_and_admins_revoke_invites(void **state)
     record.config.n_revoked = 0;
     (void)revoke(LEAKED, UINT64_MAX, KIT_ROOT);
     memset(record.config.revoked[0].id.bytes, OTHER, DP_INVITE_ID_BYTES);
-    assert_int_equal(judge(), DP_BADSIG); /* Nor does one word revoke other invites. */
+    assert_int_equal(judge(), DP_BADSIG); /* One statement does not revoke other invites. */
 }
 
 static void an_invite_is_revoked_once_or_for_longer(void **state)
@@ -232,7 +232,7 @@ static void an_invite_is_revoked_once_or_for_longer(void **state)
 
     (void)state;
     (void)revoke(LEAKED, record.time_ms, KIT_ROOT);
-    assert_int_equal(judge(), DP_DENIED); /* Nobody could come by it any more. */
+    assert_int_equal(judge(), DP_DENIED); /* No node could join by it any more. */
     record.config.n_revoked = 0;
     (void)revoke(LEAKED, until_ms, KIT_ROOT);
     apply();
@@ -265,7 +265,7 @@ static void an_entry_stays_until_no_credential_of_it_can_be_valid(void **state)
     assert_false(dp_inviting_revoked(&ledger, &id));
 }
 
-/* Else whoever may revoke could make the chain forget by revoking more. */
+/* Otherwise a member that may revoke could make the chain forget entries by revoking more. */
 static void a_full_list_drops_nothing_that_counts(void **state)
 {
     (void)state;

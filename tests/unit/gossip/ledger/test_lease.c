@@ -267,7 +267,8 @@ static void who_leaves_no_trace_loses_its_lease_when_its_work_is_worth_nothing(v
     assert_int_equal(lease_of(1)->reach.leased, granted);
     assert_int_equal(ledger.pool.n, 1);
     const uint64_t cursor = ledger.pool.cursor;
-    own_round(1, 40); /* Ten in each of four rounds, on its own line; nobody took what it had. */
+    /* Ten in each of four rounds, on its own line; no other member took its lease. */
+    own_round(1, 40);
     assert_int_equal(lease_of(1)->granted, 2 * granted);
     assert_int_equal(ledger.pool.cursor, cursor);
 }
@@ -355,7 +356,7 @@ static void the_digest_covers_leases_and_the_place_in_the_chain(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-static void what_is_left_of_a_lease_after_a_place_in_it_begins_there(void **state)
+static void the_rest_of_a_lease_begins_at_the_place_reached(void **state)
 {
     const dp_lease lease = {.reach = {.leased = 100},
                             .granted = 100 + 5 + 7 + 9,
@@ -396,7 +397,7 @@ int main(void)
         TEST(who_claims_much_alone_is_granted_little_more_than_others),
         TEST(a_lease_is_a_members_share_of_a_pass_or_two_rounds),
         TEST(the_digest_covers_leases_and_the_place_in_the_chain),
-        cmocka_unit_test(what_is_left_of_a_lease_after_a_place_in_it_begins_there),
+        cmocka_unit_test(the_rest_of_a_lease_begins_at_the_place_reached),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

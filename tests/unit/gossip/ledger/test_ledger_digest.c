@@ -60,7 +60,7 @@ static void every_byte_counts(uint8_t *at, const field *fields, size_t n)
     assert_true(dp_hash_equal(&before, &again));
 }
 
-static void what_holds_for_the_chain_is_in_the_digest(void **state)
+static void the_digest_covers_the_state_of_the_chain(void **state)
 {
     static const field fields[] = {
         FIELD(dp_ledger, run),
@@ -97,7 +97,7 @@ static void what_holds_for_the_chain_is_in_the_digest(void **state)
     every_byte_counts((uint8_t *)&ledger, fields, sizeof fields / sizeof fields[0]);
 }
 
-static void what_holds_for_a_member_is_in_the_digest(void **state)
+static void the_digest_covers_the_state_of_a_member(void **state)
 {
     static const field fields[] = {
         FIELD(dp_roster_entry, peer),
@@ -144,8 +144,8 @@ static void the_state_root_names_round_vector_and_ledger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_holds_for_the_chain_is_in_the_digest),
-        cmocka_unit_test(what_holds_for_a_member_is_in_the_digest),
+        cmocka_unit_test(the_digest_covers_the_state_of_the_chain),
+        cmocka_unit_test(the_digest_covers_the_state_of_a_member),
         cmocka_unit_test(the_state_root_names_round_vector_and_ledger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

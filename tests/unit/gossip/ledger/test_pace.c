@@ -1,5 +1,5 @@
-/* How many tokens of a contribution count, by ledgers and records as nodes have them: no claim ends
- * the schedule of all, and honest work counts in full, however long it was away. */
+/* The counted tokens of a contribution, by ledgers and records like those of nodes: no claim ends
+ * the schedule of all, and honest work counts in full after any absence. */
 #include "gossip/ledger/pace.h"
 #include "gossip/ledger/valid.h"
 #include "tests/unit/gossip/kit/chain_kit.h"
@@ -104,9 +104,9 @@ static void no_claim_of_carried_work_ends_the_schedule(void **state)
     }
 }
 
-/* Frozen voters that thaw hear old heartbeats first: the record that counts what was done meanwhile
- * may tell of a time before it. */
-static void what_a_record_tells_too_early_counts_with_the_next(void **state)
+/* Voters that thaw process old heartbeats first: the record that counts the work done meanwhile may
+ * have an earlier time. */
+static void tokens_reported_too_early_count_with_the_next_record(void **state)
 {
     const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
     const uint64_t away = 200;
@@ -122,7 +122,7 @@ static void what_a_record_tells_too_early_counts_with_the_next(void **state)
     assert_int_equal(counted, 4 * TOKENS);
 }
 
-static void what_does_not_fit_in_sixteen_rounds_is_let_go(void **state)
+static void tokens_over_the_bound_for_sixteen_rounds_are_dropped(void **state)
 {
     const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
 
@@ -214,7 +214,7 @@ static void a_clock_of_coarse_steps_takes_nothing_away(void **state)
     dp_ledger_close(&ledger);
     manifest.round_ms = 1000;
     open_ledger(&manifest);
-    for (uint32_t i = 0; i < 40; i++) { /* rounds of a second, told in steps of five */
+    for (uint32_t i = 0; i < 40; i++) { /* rounds of a second, reported in steps of five */
         round_after(i % 5 == 0 ? 5000 : 0, (uint64_t[4]){TOKENS, TOKENS, TOKENS, 3 * TOKENS}, NULL);
         assert_int_equal(counted, 6 * TOKENS);
     }
@@ -257,7 +257,7 @@ static void a_run_from_before_counts_as_it_did(void **state)
 
     (void)state;
     dp_ledger_close(&ledger);
-    manifest.codec_gain = DP_GAINS_NONE;
+    manifest.codec_gain = DP_OFF;
     open_ledger(&manifest);
     round_after(ROUND_MS, (uint64_t[4]){TOKENS, TOKENS, TOKENS, TOKENS}, NULL);
     round_after(ROUND_MS, (uint64_t[4]){TOKENS, TOKENS, TOKENS, DP_TOKENS_MAX}, NULL);
@@ -269,9 +269,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(no_claim_of_carried_work_ends_the_schedule, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(what_a_record_tells_too_early_counts_with_the_next, setup,
+        cmocka_unit_test_setup_teardown(tokens_reported_too_early_count_with_the_next_record, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(what_does_not_fit_in_sixteen_rounds_is_let_go, setup,
+        cmocka_unit_test_setup_teardown(tokens_over_the_bound_for_sixteen_rounds_are_dropped, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_record_that_counts_more_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_card_ten_times_as_fast_counts_in_full, setup, teardown),

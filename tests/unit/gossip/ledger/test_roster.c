@@ -1,5 +1,5 @@
-/* More identities come to a run than may be members at a time: who gives its place to whom, and
- * what is remembered of those gone. */
+/* More identities join a run than may be members at a time: the order in which places are freed,
+ * and the data kept of former members. */
 #include "tests/unit/gossip/kit/valid_kit.h"
 
 enum { PLACES = 4, DAY = 86400 };
@@ -65,7 +65,7 @@ static dp_status finish(void)
     return status;
 }
 
-/* Rounds in which nothing is heard of the others. */
+/* Rounds without a sign of the others. */
 static void run_alone(uint32_t rounds, uint32_t after_s)
 {
     for (uint32_t i = 0; i < rounds; i++) {
@@ -124,10 +124,10 @@ static void only_who_is_away_is_put_out_and_only_for_a_newcomer(void **state)
     assert_int_equal(finish(), DP_OK);
     draft_round(0, 0, 1);
     put_out(1);
-    assert_int_equal(finish(), DP_DENIED); /* nobody wants its place, */
+    assert_int_equal(finish(), DP_DENIED); /* no newcomer needs its place, */
     draft_round(5, 0, 1);
     put_out(0);
-    assert_int_equal(finish(), DP_DENIED); /* nobody admits the founder anew, */
+    assert_int_equal(finish(), DP_DENIED); /* no record admits the founder again, */
     draft_round(1, 0, 1);
     assert_int_equal(finish(), DP_OK); /* and this one is back. */
     draft_round(5, 0, 8 * DAY);
@@ -164,7 +164,7 @@ static void who_comes_back_is_the_one_that_it_was(void **state)
     run_alone(DP_GAP_MAX + 1, DAY);
     draft_round(1, 1, 1);
     put_out(2);
-    record.listed[1].reach.own = own; /* what it has trained on by itself does not count twice; */
+    record.listed[1].reach.own = own; /* its own samples do not count twice; */
     dp_ready ready = dp_ready_of_listed(&record, &record.listed[1]);
     const dp_crypto crypto = kit_crypto(1);
     assert_true(dp_ready_sign(&ready, &crypto, &ledger.run, &ledger.fork));
@@ -185,7 +185,8 @@ static void a_row_is_another_s_once_nothing_of_it_matters(void **state)
     join(1, 0);
     join(2, 0);
     join(3, 0);
-    entry_of(1)->gone = DP_REMOVE_REVOKED; /* As if by records: two who cannot be forgotten yet, */
+    /* As if by records: two members that cannot be forgotten yet, */
+    entry_of(1)->gone = DP_REMOVE_REVOKED;
     entry_of(2)->gone = DP_REMOVE_LEFT;
     entry_of(2)->strict = true;
     ledger.n_members -= 2;
@@ -195,7 +196,7 @@ static void a_row_is_another_s_once_nothing_of_it_matters(void **state)
     draft_round(6, 0, 1);
     put_out(3);
     assert_int_equal(finish(), DP_DENIED);
-    entry_of(2)->until_ms = ledger.time_ms - 1; /* Its invite admits nobody any more. */
+    entry_of(2)->until_ms = ledger.time_ms - 1; /* Its invite admits no node any more. */
     draft_round(6, 0, 1);
     put_out(3);
     assert_int_equal(finish(), DP_OK);

@@ -129,7 +129,7 @@ static void one_blob_is_not_listed_for_two(void **state)
     record.listed[0].energy = 0;
     copy->energy = 0;
     dp_valid_fill(&ledger, &record);
-    assert_int_equal(verdict(), DP_OK); /* Two who did nothing. */
+    assert_int_equal(verdict(), DP_OK); /* Two members without work. */
 }
 
 static void the_numbers_must_be_those_that_follow(void **state)
@@ -244,7 +244,8 @@ static void late_work_counts_in_no_later_round_and_in_no_other_run(void **state)
     ledger.base_before = record.base;
     assert_int_equal(verdict(), DP_BADSIG);
     ledger.round += 20;
-    assert_false(dp_ledger_may_be_stale(&ledger, &record.listed[1].peer)); /* Its lease is gone. */
+    /* Its lease has ended. */
+    assert_false(dp_ledger_may_be_stale(&ledger, &record.listed[1].peer));
 }
 
 static void lines_are_told_only_where_updates_may_be_thinner(void **state)
@@ -276,7 +277,7 @@ static void a_newcomer_is_listed_with_its_admission(void **state)
     assert_int_equal(verdict(), DP_DENIED);
     admit(4, 0, 1);
     assert_int_equal(verdict(), DP_OK);
-    record.config.admits[0].peer = kit_peer(5); /* Somebody else's credential. */
+    record.config.admits[0].peer = kit_peer(5); /* The credential of another node. */
     assert_int_equal(verdict(), DP_DENIED);
 }
 

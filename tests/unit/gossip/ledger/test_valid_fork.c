@@ -61,7 +61,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* damage: what the root key signed is not this. */
+/* damage: the root key signed other bytes. */
 static dp_status verdict_of(bool damage)
 {
     const dp_crypto crypto = kit_crypto(0);

@@ -26,8 +26,8 @@ static void add_part(uint32_t part, uint32_t owner, uint32_t from)
     memcpy(row->signature, word.signature, sizeof row->signature);
 }
 
-/* Three voters; 0 and 1 contribute, 2 is late. Part 0 has both, part 1 the first alone, part 2
- * nobody. */
+/* Three voters; 0 and 1 contribute, 2 is late. Part 0 has both, part 1 only the first, part 2
+ * none. */
 static int setup(void **state)
 {
     const dp_peer peers[3] = {kit_peer(0), kit_peer(1), kit_peer(2)};
@@ -84,7 +84,7 @@ static void weights_are_measured_against_the_record_before(void **state)
     assert_int_equal(record.listed[1].clip, 32768);
     assert_int_equal(record.parts[0].q, (105000ULL << 31) / 205000);
     assert_int_equal(record.parts[1].q, (80000ULL << 31) / 205000);
-    ledger.w_median = 0; /* Nothing before: nothing is clamped or clipped. */
+    ledger.w_median = 0; /* No record before: no weight is clamped and no update is clipped. */
     ledger.clip_median = 0;
     dp_valid_fill(&ledger, &record);
     assert_int_equal(record.listed[0].w, 100000);
@@ -101,7 +101,7 @@ static void the_form_of_a_round_is_that_of_the_run(void **state)
     assert_int_equal(verdict(), DP_DENIED);
 }
 
-static void whose_contributions_are_in_a_part_its_owner_has_signed(void **state)
+static void the_owner_signs_the_contributions_in_a_part(void **state)
 {
     (void)state;
     record.parts[1].from = 3;
@@ -132,7 +132,7 @@ static void a_part_is_of_those_listed_and_owned_by_a_member(void **state)
     assert_int_equal(verdict(), DP_DENIED);
 }
 
-static void who_is_in_no_part_is_not_listed(void **state)
+static void a_contribution_in_no_part_is_not_listed(void **state)
 {
     (void)state;
     add_part(0, 0, 1);
@@ -235,11 +235,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(weights_are_measured_against_the_record_before, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_form_of_a_round_is_that_of_the_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(whose_contributions_are_in_a_part_its_owner_has_signed,
-                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(the_owner_signs_the_contributions_in_a_part, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_part_is_of_those_listed_and_owned_by_a_member, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(who_is_in_no_part_is_not_listed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_contribution_in_no_part_is_not_listed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_record_says_whose_contributions_came_as_whose_sum, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_sum_is_of_those_in_its_part, setup, teardown),

@@ -88,7 +88,7 @@ static void a_blob_of_two_rounds_is_measured_per_round(void **state)
     assert_int_equal(out[1].clip, 65536);
 }
 
-static void what_is_a_round_older_counts_by_half_of_its_clip(void **state)
+static void an_update_of_the_round_before_counts_by_half_of_its_clip(void **state)
 {
     const dp_weight_in in[3] = {{.tokens = 10, .steps = 1, .rounds = 1, .energy = 100},
                                 {.tokens = 10, .steps = 1, .rounds = 1, .energy = 100, .age = 1},
@@ -100,12 +100,12 @@ static void what_is_a_round_older_counts_by_half_of_its_clip(void **state)
     assert_int_equal(out[0].clip, 65536);
     assert_int_equal(out[1].clip, 32768);
     assert_int_equal(out[2].clip, 16384); /* Half of sqrt(100 / 400). */
-    assert_true(sum.w == 300);            /* Nobody else steps further for it. */
+    assert_true(sum.w == 300);            /* The share of the others does not grow. */
     assert_int_equal(out[1].q, out[0].q / 2);
 }
 
-/* Movement that is applied when every node works one unit per round and carries on what was left
- * out, while about drop_milli of the contributions come too late; in thousandths. */
+/* The applied movement if every node works one unit per round and carries over left-out work, while
+ * about drop_milli of the contributions are too late; in thousandths. */
 static uint64_t applied_milli(uint32_t rounds, uint64_t drop_milli, bool with_late)
 {
     enum { NODES = 8, WINDOW = 4 };
@@ -137,7 +137,7 @@ static uint64_t applied_milli(uint32_t rounds, uint64_t drop_milli, bool with_la
     return (uint64_t)(moved * 1000 >> 31);
 }
 
-static void what_comes_late_moves_the_model_as_far_as_it_would_have(void **state)
+static void late_work_moves_the_model_as_far_as_timely_work(void **state)
 {
     enum { ROUNDS = 400 };
 
@@ -251,8 +251,8 @@ int main(void)
         cmocka_unit_test(the_lower_median_of_nothing_is_zero_and_of_the_most_is_in_the_middle),
         cmocka_unit_test(the_median_of_an_even_count_is_the_lower_one),
         cmocka_unit_test(a_blob_of_two_rounds_is_measured_per_round),
-        cmocka_unit_test(what_is_a_round_older_counts_by_half_of_its_clip),
-        cmocka_unit_test(what_comes_late_moves_the_model_as_far_as_it_would_have),
+        cmocka_unit_test(an_update_of_the_round_before_counts_by_half_of_its_clip),
+        cmocka_unit_test(late_work_moves_the_model_as_far_as_timely_work),
         cmocka_unit_test(zero_energy_is_no_part_of_the_median),
         cmocka_unit_test(nothing_overflows_at_the_limits),
         cmocka_unit_test(without_any_weight_nothing_moves),

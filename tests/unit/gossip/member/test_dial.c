@@ -95,8 +95,8 @@ static void a_process_that_stood_still_ends_no_link(void **state)
     mesh_close(m);
 }
 
-/* For as long as a majority is heard the dead are dialled every 30 s; they may be back. */
-static void who_loses_the_majority_dials_the_dead_within_a_second(void **state)
+/* While a majority is heard, dead members are dialled every 30 s, since they may have returned. */
+static void a_node_that_loses_the_majority_dials_the_dead_within_a_second(void **state)
 {
     (void)state;
     mesh *const m = voters();
@@ -132,7 +132,7 @@ int main(void)
         cmocka_unit_test(after_any_cut_all_links_stand_again_in_a_second_and_a_half),
         cmocka_unit_test(while_a_majority_is_heard_a_mute_link_is_left_to_tcp),
         cmocka_unit_test(a_process_that_stood_still_ends_no_link),
-        cmocka_unit_test(who_loses_the_majority_dials_the_dead_within_a_second),
+        cmocka_unit_test(a_node_that_loses_the_majority_dials_the_dead_within_a_second),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Members without a link between them, and what each learns of the other. */
+/* Members without a link between them, and their knowledge of each other. */
 #include "gossip/member/members_internal.h"
 #include "tests/unit/gossip/kit/mesh.h"
 
@@ -128,7 +128,7 @@ static dp_status bring(mesh *m, uint32_t signer, uint64_t incarnation, uint64_t 
                               dp_view_of(bytes, size), &m->out);
 }
 
-/* A way that is cut without a word: TCP may stand for long. */
+/* A path that is cut silently: TCP may keep the connection for long. */
 static void a_link_that_nothing_comes_through_counts_as_none(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void a_link_that_nothing_comes_through_counts_as_none(void **state)
     mesh_block(m, 0, 1, false);
     mesh_run_for(m, 3 * DP_SECOND);
     CHECK_OK(bring(m, 1, 1, 1000, 3));
-    CHECK(mesh_sees(m, 0, 1)->summary.round == 11); /* The link speaks again. */
+    CHECK(mesh_sees(m, 0, 1)->summary.round == 11); /* The link works again. */
     mesh_close(m);
 }
 
@@ -206,12 +206,12 @@ static void a_summary_of_a_stranger_or_with_a_guest_in_it_is_refused(void **stat
     dp_row *const row = &members->rows[dp_members_find(members, &peer)];
     const uint16_t credential_bytes = row->member.credential_bytes;
 
-    set_members(m, 1); /* Node 1, of whom it is, is a guest, and so is 2, who brings it. */
+    set_members(m, 1); /* Its author, node 1, is a guest, and so is its sender, node 2. */
     CHECK_STATUS(bring(m, 1, 1, 1000, 99), DP_DENIED);
     set_members(m, 2);
     CHECK_STATUS(bring(m, 1, 1, 1000, 99), DP_DENIED);
     set_members(m, 4);
-    row->member.credential_bytes = 0; /* Nothing but its name is known. */
+    row->member.credential_bytes = 0; /* Only its name is known. */
     CHECK_STATUS(bring(m, 1, 1, 1000, 99), DP_DENIED);
     row->member.credential_bytes = credential_bytes;
     CHECK(row->member.summary.round == 7);
@@ -234,7 +234,7 @@ static void one_that_is_brought_again_counts_for_nothing(void **state)
     mesh_close(m);
 }
 
-static void what_comes_on_a_link_is_not_replaced(void **state)
+static void a_summary_from_a_link_is_not_replaced(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(3, 4);
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(nobody_tells_it_for_another),
         cmocka_unit_test(a_summary_of_a_stranger_or_with_a_guest_in_it_is_refused),
         cmocka_unit_test(one_that_is_brought_again_counts_for_nothing),
-        cmocka_unit_test(what_comes_on_a_link_is_not_replaced),
+        cmocka_unit_test(a_summary_from_a_link_is_not_replaced),
         cmocka_unit_test(no_more_than_three_in_a_quarter_of_a_second_are_sent),
         cmocka_unit_test(two_that_do_not_vote_tell_each_other_nothing),
         cmocka_unit_test(where_all_are_linked_none_is_sent),

@@ -37,7 +37,7 @@ static bool admit(void *context, const dp_peer *peer, dp_view credential, uint64
     return credential.size == CREDENTIAL && memcmp(credential.data + 1, peer->bytes, 32) == 0;
 }
 
-/* The number of actions of this type that the last call asks for about this peer. */
+/* The number of actions of this type about this peer in the last call. */
 static uint32_t count_of(const table *t, dp_action_type type, uint32_t i)
 {
     const dp_peer peer = mesh_peer(i);
@@ -196,8 +196,8 @@ static void nobody_brings_in_others_by_telling_of_them(void **state)
     close_table(t);
 }
 
-/* It would learn of nobody: the chain is not known yet. */
-static void who_is_no_member_itself_believes_what_it_is_told(void **state)
+/* Otherwise it would learn of no peer: the chain is not known yet. */
+static void a_node_that_is_no_member_believes_its_peers(void **state)
 {
     table *t = open_table(false);
 
@@ -317,7 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guests_are_not_among_those_who_live),
         cmocka_unit_test(nobody_brings_in_others_by_telling_of_them),
-        cmocka_unit_test(who_is_no_member_itself_believes_what_it_is_told),
+        cmocka_unit_test(a_node_that_is_no_member_believes_its_peers),
         cmocka_unit_test(a_guest_that_goes_is_gone_and_nobody_is_told),
         cmocka_unit_test(a_silent_guest_is_hung_up),
         cmocka_unit_test(of_the_invite_with_most_guests_the_first_gives_way),

@@ -54,7 +54,7 @@ static uint32_t number_of(const dp_peer *peer)
     return peer->bytes[0] - 1U;
 }
 
-/* Deliver what i sent, and what that makes others send. */
+/* Delivers the messages of i, and the messages that these cause. */
 static void deliver(group *g, uint32_t i, uint32_t depth)
 {
     uint8_t bytes[16][DP_HEARTBEAT_BYTES];
@@ -237,7 +237,7 @@ static void a_voter_in_the_middle_carries_beats_between_two_that_are_not_linked(
 static void riders_bring_the_beats_that_the_other_side_lacks(void **state)
 {
     (void)state;
-    group *const g = group_of(4, 3); /* 3 hears only through riders */
+    group *const g = group_of(4, 3); /* 3 hears others only through forwarded heartbeats */
     for (uint32_t i = 0; i < 3; i++) {
         g->linked[i][3] = g->linked[3][i] = false;
     }
@@ -392,7 +392,7 @@ static void a_new_voter_set_keeps_what_is_known_of_those_who_stay(void **state)
     group_close(g);
 }
 
-static void who_votes_again_is_not_heard_by_what_it_said_before(void **state)
+static void a_voter_again_is_not_heard_by_earlier_heartbeats(void **state)
 {
     (void)state;
     group *const g = group_of(3, 3);
@@ -417,7 +417,7 @@ static void who_votes_again_is_not_heard_by_what_it_said_before(void **state)
     run(g, DP_SECOND); /* Its new beats count. */
     CHECK(beat->voters[2].sequence > newest && dp_heartbeat_fresh(beat, (dp_time){g->now}, 2));
     for (uint32_t i = 0; i < 2 * DP_HEARTBEAT_PAST_MAX;
-         i++) { /* Many come and go: the oldest goes. */
+         i++) { /* Many join and leave: the oldest is dropped. */
         dp_peer many[2] = {set[0], other};
         many[1].bytes[31] = (uint8_t)i;
         dp_heartbeat_set_voters(beat, many, 2, (dp_time){g->now});
@@ -529,8 +529,9 @@ static void an_idle_run_has_rare_beats_and_nobody_is_missed(void **state)
         CHECK(dp_heartbeat_fresh(&g->beats[3], (dp_time){g->now}, voter));
     }
     const uint64_t clock = dp_heartbeat_agreed_ms(&g->beats[0], (dp_time){g->now});
-    CHECK(clock - g->beats[0].wall_ms + 20 <= 40); /* However old the others' beats are. */
-    for (uint32_t i = 0; i < g->n; i++) {          /* Nor that it is over. */
+    /* The age of the others' heartbeats does not matter. */
+    CHECK(clock - g->beats[0].wall_ms + 20 <= 40);
+    for (uint32_t i = 0; i < g->n; i++) { /* Nor that it is over. */
         set_idle(g, i, false);
         run_with_quorum(g, 900 * DP_MS);
     }
@@ -539,7 +540,7 @@ static void an_idle_run_has_rare_beats_and_nobody_is_missed(void **state)
     group_close(g);
 }
 
-static void who_dies_in_an_idle_run_is_missed_soon_after_its_end(void **state)
+static void a_death_in_an_idle_run_is_noticed_soon_after_its_end(void **state)
 {
     (void)state;
     group *const g = group_of(3, 3);
@@ -663,13 +664,13 @@ int main(void)
         cmocka_unit_test(a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_other),
         cmocka_unit_test(old_forged_and_foreign_beats_bring_nothing),
         cmocka_unit_test(a_new_voter_set_keeps_what_is_known_of_those_who_stay),
-        cmocka_unit_test(who_votes_again_is_not_heard_by_what_it_said_before),
+        cmocka_unit_test(a_voter_again_is_not_heard_by_earlier_heartbeats),
         cmocka_unit_test(a_minority_of_wrong_clocks_moves_nobodys_time),
         cmocka_unit_test(with_two_of_three_clocks_the_earlier_one_counts),
         cmocka_unit_test(beats_of_long_rounds_are_rarer_and_silence_counts_as_much_later),
         cmocka_unit_test(the_pace_of_a_manifest_sets_the_time_of_the_fallback),
         cmocka_unit_test(an_idle_run_has_rare_beats_and_nobody_is_missed),
-        cmocka_unit_test(who_dies_in_an_idle_run_is_missed_soon_after_its_end),
+        cmocka_unit_test(a_death_in_an_idle_run_is_noticed_soon_after_its_end),
         cmocka_unit_test(wakes_do_not_spin),
         cmocka_unit_test(it_wakes_when_the_opinion_may_change_and_no_sooner),
         cmocka_unit_test(no_bit_of_a_beat_can_be_changed_and_every_field_arrives),

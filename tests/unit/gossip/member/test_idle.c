@@ -15,7 +15,7 @@ static void a_node_falls_quiet_late_and_speaks_at_once(void **state)
     dp_idle_set(&idle, false, at(0));
     assert_false(dp_idle_is_quiet(&idle, at(0)));
     dp_idle_set(&idle, true, at(0));
-    dp_idle_set(&idle, true, at(DP_IDLE_AFTER_US - 1)); /* Said again, it does not begin anew. */
+    dp_idle_set(&idle, true, at(DP_IDLE_AFTER_US - 1)); /* A repeated call does not restart it. */
     assert_false(dp_idle_is_quiet(&idle, at(DP_IDLE_AFTER_US - 1)));
     assert_true(dp_idle_is_quiet(&idle, at(DP_IDLE_AFTER_US)));
     dp_idle_set(&idle, false, at(DP_IDLE_AFTER_US));

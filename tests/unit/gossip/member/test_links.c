@@ -88,7 +88,7 @@ static void the_ring_keeps_its_place_when_its_count_saturates(void **state)
     CHECK(span.count % DP_SPAN_SAMPLES == UINT32_MAX % DP_SPAN_SAMPLES);
 }
 
-/* Beside the samples sorted anew each time. */
+/* Compared with the samples sorted each time. */
 static void percentiles_hold_while_samples_of_any_size_come_and_go(void **state)
 {
     dp_span span = {0};

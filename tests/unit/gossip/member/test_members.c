@@ -146,7 +146,7 @@ static void one_accuser_among_five_kills_nobody(void **state)
     mesh *const m = mesh_of(5, 8);
     mesh_join_all(m);
     mesh_run_for(m, 3 * DP_SECOND);
-    /* Node 1 lies about node 2: suspect, then dead, signed as it should be. */
+    /* Node 1 lies about node 2: suspect, then dead, with valid signatures. */
     for (uint32_t kind = DP_STATEMENT_SUSPECT; kind <= DP_STATEMENT_DEAD; kind++) {
         const dp_statement lie = {.kind = (dp_statement_kind)kind,
                                   .cause = DP_CAUSE_RESET,
@@ -178,7 +178,7 @@ static void a_restarted_node_is_known_by_its_higher_incarnation(void **state)
     mesh_run_for(m, DP_SECOND);
     CHECK(mesh_state(m, 0, 2) == DP_MEMBER_DEAD);
     mesh_boot(m, 2);
-    mesh_run_for(m, 5 * DP_SECOND); /* the others dial it: it knows nobody */
+    mesh_run_for(m, 5 * DP_SECOND); /* the others dial it: it knows no peer */
     CHECK(mesh_state(m, 0, 2) == DP_MEMBER_ALIVE);
     CHECK(mesh_sees(m, 0, 2)->incarnation == 2);
     CHECK(dp_members_alive(m->nodes[2].members) == 3);
@@ -200,7 +200,7 @@ static void goodbye_needs_no_accuser_and_left_leaves_a_proof(void **state)
     CHECK(mesh_state(m, 0, 3) == DP_MEMBER_DEAD);
     CHECK(mesh_state(m, 0, 4) == DP_MEMBER_LEFT);
 
-    mesh_run_for(m, 5 * DP_SECOND); /* what they still send does not revive them */
+    mesh_run_for(m, 5 * DP_SECOND); /* their remaining messages do not revive them */
     CHECK(mesh_state(m, 0, 3) == DP_MEMBER_DEAD);
     CHECK(mesh_state(m, 0, 4) == DP_MEMBER_LEFT);
     mesh_close(m);
@@ -304,7 +304,7 @@ static void a_full_table_gives_rows_of_strangers_to_others_and_keeps_members(voi
 }
 
 /* Peers that are made up say that they are alive. */
-static void who_is_alive_and_no_member_makes_room_for_a_member_alone(void **state)
+static void a_live_peer_that_is_no_member_gives_way_only_to_a_member(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(1, 14);
@@ -324,7 +324,7 @@ static void who_is_alive_and_no_member_makes_room_for_a_member_alone(void **stat
     mesh_close(m);
 }
 
-static void who_is_removed_is_no_voter_and_no_member_any_more(void **state)
+static void a_removed_member_is_no_voter_and_no_member(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(1, 14);
@@ -352,7 +352,7 @@ static void damaged_messages_never_hurt(void **state)
         if (round == 200) {
             m->nodes[5].frozen = true; /* so that accusations are about, too */
         }
-        /* Damage copies of what is under way and deliver them beside the originals. */
+        /* Damages copies of the messages under way and delivers them with the originals. */
         const uint32_t n_items = m->n_items;
         for (uint32_t i = 0; i < n_items && i < 8; i++) {
             const mesh_item item = m->items[i];
@@ -588,7 +588,7 @@ static void a_row_that_a_probe_is_about_is_not_given_away(void **state)
         }
         members->probes[1].target = what == 1 ? 2 : DP_MEMBER_NONE;
         members->relayed[1].requester = what == 2 ? 2 : what == 3 ? 4 : DP_MEMBER_NONE;
-        members->relayed[1].target = what == 2 ? 5 : 2; /* Of a free place it says nothing. */
+        members->relayed[1].target = what == 2 ? 5 : 2; /* The sum does not cover free places. */
         const dp_peer other = mesh_peer(MESH_NODES_MAX);
         CHECK(dp_members_add(members, &other, (dp_view){0}, 0, NULL, 0) ==
               (what == 0 ? 2 : DP_MEMBER_NONE));
@@ -665,9 +665,9 @@ int main(void)
         cmocka_unit_test(a_stranger_without_a_credential_is_not_believed),
         cmocka_unit_test(a_partition_does_not_bury_the_majority_by_one_node),
         cmocka_unit_test(dials_back_off_to_half_a_minute),
-        cmocka_unit_test(who_is_removed_is_no_voter_and_no_member_any_more),
+        cmocka_unit_test(a_removed_member_is_no_voter_and_no_member),
         cmocka_unit_test(a_full_table_gives_rows_of_strangers_to_others_and_keeps_members),
-        cmocka_unit_test(who_is_alive_and_no_member_makes_room_for_a_member_alone),
+        cmocka_unit_test(a_live_peer_that_is_no_member_gives_way_only_to_a_member),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
         cmocka_unit_test(a_credential_is_kept_up_to_its_largest_size),

@@ -100,7 +100,7 @@ static uint32_t asked_to_probe(const mesh *m, const dp_peer *whom, const dp_peer
     return count;
 }
 
-/* A probe of row target by node 0 whose first ping was not answered; nothing else is to do. */
+/* A probe of row target by node 0 whose first ping was not answered; no other action is due. */
 static dp_probe *unanswered(mesh *m, uint32_t target)
 {
     dp_members *const members = m->nodes[0].members;
@@ -182,8 +182,8 @@ static void helpers_answer_for_a_peer_that_only_they_hear(void **state)
     mesh_close(m);
 }
 
-/* Neither silent nor with an old summary, since it asks and tells before it is asked. */
-static void who_always_speaks_first_is_measured_all_the_same(void **state)
+/* Neither silent nor with an old summary, since it asks and reports first. */
+static void a_peer_that_always_pings_first_is_measured_too(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(2, 4);
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(in_a_large_run_each_linked_voter_but_the_target_is_a_helper_once),
         cmocka_unit_test(pings_after_the_first_have_the_second_number_of_their_probe),
         cmocka_unit_test(helpers_answer_for_a_peer_that_only_they_hear),
-        cmocka_unit_test(who_always_speaks_first_is_measured_all_the_same),
+        cmocka_unit_test(a_peer_that_always_pings_first_is_measured_too),
         cmocka_unit_test(round_trips_are_measured_to_the_link),
         cmocka_unit_test(a_slow_voter_beyond_a_majority_makes_no_difference),
         cmocka_unit_test(a_gap_in_our_own_time_accuses_nobody),

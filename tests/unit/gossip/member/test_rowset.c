@@ -19,7 +19,7 @@ static void rows_stand_in_rising_order_however_they_came(void **state)
     dp_rowset_close(&rows);
 }
 
-static void what_was_taken_out_is_gone_and_the_others_stay(void **state)
+static void a_removed_row_is_gone_and_the_others_stay(void **state)
 {
     dp_rowset rows;
 
@@ -43,7 +43,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_stand_in_rising_order_however_they_came),
-        cmocka_unit_test(what_was_taken_out_is_gone_and_the_others_stay),
+        cmocka_unit_test(a_removed_row_is_gone_and_the_others_stay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static bool no_key(void *context, int key, const char *domain, dp_view bytes,
     return false;
 }
 
-static void who_has_no_key_states_nothing(void **state)
+static void a_node_without_a_key_states_nothing(void **state)
 {
     uint8_t bytes[DP_STATEMENT_BYTES_MAX];
     const dp_crypto crypto = {.sign = no_key};
@@ -123,7 +123,7 @@ static void an_accusation_has_a_cause_and_nothing_else_has_one(void **state)
     }
 }
 
-static void only_who_is_alive_has_addresses_and_of_known_families(void **state)
+static void only_live_members_have_addresses_and_of_known_families(void **state)
 {
     uint8_t bytes[DP_STATEMENT_BYTES_MAX];
     dp_statement read;
@@ -213,10 +213,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_comes_back_and_holds_for_its_author_alone),
-        cmocka_unit_test(who_has_no_key_states_nothing),
+        cmocka_unit_test(a_node_without_a_key_states_nothing),
         cmocka_unit_test(nobody_speaks_for_another_and_nobody_accuses_itself),
         cmocka_unit_test(an_accusation_has_a_cause_and_nothing_else_has_one),
-        cmocka_unit_test(only_who_is_alive_has_addresses_and_of_known_families),
+        cmocka_unit_test(only_live_members_have_addresses_and_of_known_families),
         cmocka_unit_test(kinds_and_causes_that_nobody_knows_are_refused),
         cmocka_unit_test(no_byte_of_it_can_be_another_and_every_field_comes_back),
     };

@@ -17,7 +17,7 @@ static size_t made(const char *name, uint8_t bytes[DP_SUMMARY_MESSAGE_MAX])
     return dp_summary_sign(&said, &crypto, &mesh_run, bytes);
 }
 
-static void what_is_signed_is_read_as_it_was_and_no_prefix_of_it_is(void **state)
+static void a_signed_statement_is_read_back_and_no_prefix_of_it_is(void **state)
 {
     const dp_crypto crypto = mesh_crypto(3);
     const dp_peer peer = mesh_peer(3);
@@ -107,7 +107,7 @@ static void no_byte_of_it_can_be_another_and_every_field_comes_back(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_signed_is_read_as_it_was_and_no_prefix_of_it_is),
+        cmocka_unit_test(a_signed_statement_is_read_back_and_no_prefix_of_it_is),
         cmocka_unit_test(a_name_is_cleaned_and_one_that_is_too_long_refused),
         cmocka_unit_test(no_byte_of_it_can_be_another_and_every_field_comes_back),
     };

@@ -1,4 +1,4 @@
-/* Statements as a table takes them: who may say what of whom, and which words change nothing. */
+/* Statements in a table: the rights of their authors, and statements without an effect. */
 #include "gossip/member/members_internal.h"
 #include "tests/unit/gossip/kit/mesh.h"
 
@@ -72,7 +72,7 @@ static void an_accusation_counts_only_with_its_authors_signature(void **state)
     CHECK(members->accused.count == 0);
     CHECK_OK(tell(m, accusation(1, 2), false));
     CHECK(members->accused.count == 1);
-    CHECK_OK(tell(m, accusation(1, 2), true)); /* Nothing new: not even looked at. */
+    CHECK_OK(tell(m, accusation(1, 2), true)); /* Not new: not even verified. */
     CHECK(members->accused.count == 1);
     mesh_close(m);
 }
@@ -85,7 +85,7 @@ static void an_accusation_of_an_earlier_life_is_answered_and_of_a_later_one_wait
     (void)state;
     of_life.incarnation = 0;
     CHECK_OK(tell(m, of_life, false));
-    CHECK(m->actions->count == 1); /* The newer word of the accused. */
+    CHECK(m->actions->count == 1); /* The newer statement of the accused. */
     CHECK(dp_msg_type_of(m->actions->items[0].u.send.bytes) == DP_MSG_STATEMENT);
     of_life.incarnation = 2;
     CHECK_OK(tell(m, of_life, false));
@@ -94,7 +94,7 @@ static void an_accusation_of_an_earlier_life_is_answered_and_of_a_later_one_wait
     mesh_close(m);
 }
 
-static void who_is_accused_itself_answers_what_is_signed_and_of_this_life(void **state)
+static void an_accused_node_refutes_signed_accusations_of_this_life(void **state)
 {
     mesh *const m = linked(3);
     const dp_member *own = &m->nodes[0].members->rows[0].member;
@@ -112,7 +112,7 @@ static void who_is_accused_itself_answers_what_is_signed_and_of_this_life(void *
     mesh_close(m);
 }
 
-static void who_hears_of_itself_in_a_later_life_says_that_its_key_is_used(void **state)
+static void a_node_that_hears_of_its_later_life_reports_that_its_key_is_used(void **state)
 {
     mesh *const m = linked(3);
 
@@ -211,7 +211,7 @@ static void a_broken_connection_and_silence_are_noted_as_that(void **state)
     }
 }
 
-/* A COMPARE of node 0, as node 1 takes it: what it answers, or nothing. */
+/* Passes a COMPARE of node 0 to node 1; returns its answer, if any. */
 static dp_view answer_to_compare(mesh *m, dp_view message)
 {
     const dp_peer asker = mesh_peer(0);
@@ -246,7 +246,7 @@ static void equal_tables_are_compared_in_one_short_message_and_unlike_ones_are_t
     CHECK(dp_msg_type_of(answer) == DP_MSG_SYNC && answer.data[2] == DP_SYNC_ANSWER_WANTED);
     row->member.revision--;
     CHECK(answer_to_compare(m, compare).size == 0);
-    bytes[DP_MSG_HEAD_BYTES + 3]++; /* A sum under another nonce says nothing of this one. */
+    bytes[DP_MSG_HEAD_BYTES + 3]++; /* A sum under another nonce is not comparable with this one. */
     CHECK(answer_to_compare(m, compare).size > 0);
     mesh_close(m);
 }
@@ -270,7 +270,7 @@ static void a_comparison_with_entries_or_of_another_length_is_refused(void **sta
     mesh_close(m);
 }
 
-/* Does node 0 watch it, in a run too large for links to everybody? */
+/* Does node 0 watch it, in a run too large for links to all? */
 static bool watches_in_a_large_run(mesh *m, uint32_t index)
 {
     dp_members *const members = m->nodes[0].members;
@@ -307,8 +307,8 @@ int main(void)
         cmocka_unit_test(nobody_unknown_is_accused_and_nobody_unknown_accuses),
         cmocka_unit_test(an_accusation_counts_only_with_its_authors_signature),
         cmocka_unit_test(an_accusation_of_an_earlier_life_is_answered_and_of_a_later_one_waits),
-        cmocka_unit_test(who_is_accused_itself_answers_what_is_signed_and_of_this_life),
-        cmocka_unit_test(who_hears_of_itself_in_a_later_life_says_that_its_key_is_used),
+        cmocka_unit_test(an_accused_node_refutes_signed_accusations_of_this_life),
+        cmocka_unit_test(a_node_that_hears_of_its_later_life_reports_that_its_key_is_used),
         cmocka_unit_test(a_goodbye_needs_the_signature_and_stays_until_a_later_life),
         cmocka_unit_test(a_list_with_a_false_count_flags_or_more_at_its_end_is_refused),
         cmocka_unit_test(a_broken_connection_and_silence_are_noted_as_that),

@@ -55,7 +55,7 @@ static void the_work_of_an_hour_passes_after_an_hour(void **state)
     (void)state;
     assert_string_equal(judge(1), "");
     assert_string_equal(judge(9), "the partner of a pair exchange is not a member");
-    /* Also of a card ten times as fast, and of who has done nothing, which weighs nothing. */
+    /* Also for a card ten times as fast, and for a node without work, which has no weight. */
     terms.tokens *= 10;
     terms.reach.own *= 10;
     assert_string_equal(judge(1), "");
@@ -93,7 +93,7 @@ static void more_tokens_than_its_time_allows_are_refused(void **state)
     assert_string_equal(judge(1), "");
     terms.tokens = most + 4;
     assert_string_equal(judge(1), cause);
-    node->wall_ms = 1000; /* A clock that is behind all records lets nobody work for years. */
+    node->wall_ms = 1000; /* With a clock behind all records no node would have worked for years. */
     assert_string_equal(judge(1), cause);
     /* A run that has no speed yet has no schedule to go by; its lease and the damping still
      * hold. */

@@ -285,7 +285,7 @@ static void a_dead_trainer_costs_rounds_and_not_membership(void **state)
     kit_close(world);
 }
 
-static void who_leaves_is_removed_by_the_chain(void **state)
+static void the_chain_removes_a_leaving_member(void **state)
 {
     kit_world *world = three();
 
@@ -319,7 +319,8 @@ static void a_paused_node_is_not_waited_for(void **state)
     kit_close(world);
 }
 
-/* Members are told apart from the dead by fewer messages, and nobody falls back to gossip. */
+/* Fewer messages suffice to distinguish members from dead ones, and no node falls back to
+ * gossip. */
 static void a_run_that_all_have_paused_is_quiet_and_wakes_at_once(void **state)
 {
     kit_world *world = three();
@@ -351,7 +352,7 @@ static void a_run_that_all_have_paused_is_quiet_and_wakes_at_once(void **state)
     kit_close(world);
 }
 
-static void who_stops_is_not_suspected_but_known_to_be_away(void **state)
+static void a_member_that_stops_is_away_and_not_suspect(void **state)
 {
     kit_world *world = three();
     dp_member_view member = {0};
@@ -419,7 +420,8 @@ static void an_object_that_nobody_waits_for_any_more_is_let_go(void **state)
     kit_close(world);
 }
 
-/* A READY may name any object as its blob; who closes its round forgets no other one for it. */
+/* A READY may name any object as its blob; a node that closes its round does not forget another
+ * object because of it. */
 static void data_and_states_are_not_let_go_of_as_blobs(void **state)
 {
     static dp_actions actions;
@@ -512,7 +514,7 @@ static void proof_of_a_double_vote_halts_everybody(void **state)
     dp_proof_msg_write(&writer, &votes[0], &votes[1]);
     kit_send(world, 2, 0, dp_view_of(room, writer.size - 1));
     kit_drain(world);
-    assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC); /* Half a proof is none. */
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC); /* Half a proof is not a proof. */
     kit_send(world, 2, 0, dp_view_of(room, writer.size));
     kit_drain(world);
     for (uint32_t i = 0; i < 3; i++) {
@@ -534,7 +536,7 @@ static void give_proof(kit_world *world, uint32_t to, uint32_t culprit, uint64_t
 
     for (uint32_t i = 0; i < 2; i++) {
         votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED,
-                             /* A label; whose key it is decides. */
+                             /* Only a label: the owner of the key decides. */
                              .voter = 0,
                              .slot = slot,
                              .prev = kit_look(world, to).head,
@@ -671,10 +673,10 @@ int main(void)
         cmocka_unit_test(a_state_that_nobody_gives_gives_way_to_a_replay),
         cmocka_unit_test(updates_after_a_state_on_its_way_are_fetched_before_it),
         cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
-        cmocka_unit_test(who_leaves_is_removed_by_the_chain),
+        cmocka_unit_test(the_chain_removes_a_leaving_member),
         cmocka_unit_test(a_paused_node_is_not_waited_for),
         cmocka_unit_test(a_run_that_all_have_paused_is_quiet_and_wakes_at_once),
-        cmocka_unit_test(who_stops_is_not_suspected_but_known_to_be_away),
+        cmocka_unit_test(a_member_that_stops_is_away_and_not_suspect),
         cmocka_unit_test(a_nack_counts_only_from_its_voter),
         cmocka_unit_test(proof_of_a_double_vote_halts_everybody),
         cmocka_unit_test(a_proof_survives_a_restart_and_reaches_who_was_away),

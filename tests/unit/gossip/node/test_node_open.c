@@ -1,5 +1,4 @@
-/* Opening a node and giving back what was durable: without memory, and with rows and records that
- * are not what they should be. */
+/* Opens a node and passes durable data to it: without memory, and with wrong rows and records. */
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
@@ -13,7 +12,7 @@
 #include "tests/lib/allocfail.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
-/* Three nodes that have decided a few rounds; node 2's disk is what is given back. */
+/* Three nodes that have decided a few rounds; node 2 is opened again with its disk. */
 static kit_world *three(void)
 {
     kit_world *world = kit_open(3);
@@ -186,7 +185,7 @@ static void a_record_that_admits_by_a_credential_that_does_not_hold_is_not_taken
     kit_close(world);
 }
 
-/* Node 0 lost the others, began anew, went on. */
+/* Node 0 lost the others, began the chain anew, and continued. */
 static kit_world *forked(uint64_t *slot)
 {
     kit_world *world = three();

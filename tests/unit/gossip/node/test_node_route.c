@@ -1,5 +1,5 @@
-/* Messages at a node: who may send what, what is passed on or answered, and what is refused and
- * counted. */
+/* Messages at a node: the rights of senders, forwarded and answered messages, and refused and
+ * counted ones. */
 #include "gossip/context/context.h"
 #include "gossip/record/wire.h"
 #include "gossip/round/round.h"
@@ -211,7 +211,7 @@ static void behind_a_thin_uplink_the_second_who_asks_for_the_update_hears_not_he
     assert_false(gets_info(world, 2, &root));
     assert_true(gets_info(world, 1, &root));
     assert_true(gets_info(world, 2, &other));
-    pending->ready.round--; /* Decided by now: whoever needs it has to have it. */
+    pending->ready.round--; /* Decided by now: all nodes that need it must have it. */
     assert_true(gets_info(world, 2, &root));
     kit_close(world);
 }
@@ -236,7 +236,7 @@ static void a_message_for_another_is_passed_on_with_one_hop_less(void **state)
     assert_int_equal(sent(taken(world, written(&writer)), 2, DP_MSG_RELAY).size, 0);
     writer = fresh();
     dp_wire_write_relay(&writer, 2, &nobody, dp_view_text("inside"));
-    taken(world, written(&writer)); /* Nobody to pass it on to, and nobody's fault. */
+    taken(world, written(&writer)); /* There is no receiver for it, and no node is at fault. */
     kit_close(world);
 }
 
@@ -277,8 +277,8 @@ static void only_what_is_signed_or_harmless_comes_through_others(void **state)
     kit_close(world);
 }
 
-/* Four nodes; first two voters without a link to each other, then a voter that is gone, then a
- * member linked to both. */
+/* Four nodes; first two voters without a link to each other, then a lost voter, then a member
+ * linked to both. */
 static kit_world *with_a_member_between(uint32_t who[4])
 {
     kit_world *world = kit_open(4);
@@ -360,8 +360,7 @@ static void a_vote_of_a_decided_slot_is_answered_with_the_records(void **state)
     assert_non_null(serve);
     assert_int_equal(serve->u.serve.from, head - 1);
     assert_int_equal(serve->u.serve.count, 2);
-    vote =
-        vote_of(world, DP_MSG_ACCEPTED, head - 1); /* A voter that accepted hears of it anyway. */
+    vote = vote_of(world, DP_MSG_ACCEPTED, head - 1); /* A voter that accepted gets it anyway. */
     assert_null(kit_find(taken(world, vote_message(&vote)), DP_DO_SERVE_RECORDS));
     kit_close(world);
 }
@@ -418,7 +417,7 @@ static void a_decision_whose_record_is_of_another_slot_changes_nothing(void **st
     kit_close(world);
 }
 
-static void who_has_halted_answers_votes_with_the_proof(void **state)
+static void a_halted_node_answers_votes_with_the_proof(void **state)
 {
     kit_world *world = three();
     const dp_run_id run = kit_run();
@@ -547,7 +546,7 @@ int main(void)
         cmocka_unit_test(a_vote_of_a_later_slot_has_its_records_asked_for),
         cmocka_unit_test(a_vote_after_another_record_than_ours_is_refused),
         cmocka_unit_test(a_decision_whose_record_is_of_another_slot_changes_nothing),
-        cmocka_unit_test(who_has_halted_answers_votes_with_the_proof),
+        cmocka_unit_test(a_halted_node_answers_votes_with_the_proof),
         cmocka_unit_test(a_proof_comes_through_others),
         cmocka_unit_test(junk_for_a_proof_costs_few_checks_and_only_its_sender_is_not_heard),
     };

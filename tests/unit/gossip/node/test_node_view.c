@@ -31,7 +31,7 @@ static void a_newcomer_is_told_why_the_run_will_never_count_it(void **state)
     assert_int_equal(dp_node_refused(world->nodes[0].node, &why), DP_OK);
     assert_int_equal(dp_node_refused(node, &why), DP_OK);
     node->credential[uses_at] =
-        1; /* One use, and the founder, who came without, has another invite. */
+        1; /* One use; the founder, which joined without an invite, has another one. */
     assert_int_equal(dp_node_refused(node, &why), DP_OK);
     memset(&node->ledger.roster[0].invite, 1, sizeof node->ledger.roster[0].invite);
     assert_int_equal(dp_node_refused(node, &why), DP_DENIED);
@@ -41,8 +41,8 @@ static void a_newcomer_is_told_why_the_run_will_never_count_it(void **state)
     node->ledger.capacity = node->ledger.n_members;
     assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);
     assert_non_null(strstr(why.text, "no member is absent"));
-    node->ledger.roster[0].admitted_slot = 1; /* As of somebody else than the founder, */
-    node->ledger.n_voters = 0;                /* who does not vote, */
+    node->ledger.roster[0].admitted_slot = 1; /* As of a member other than the founder, */
+    node->ledger.n_voters = 0;                /* which does not vote, */
     node->ledger.round = DP_GAP_MAX + 1;      /* and was away. */
     node->ledger.absent_ms = 4 * 86400000ULL;
     assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);

@@ -1,5 +1,5 @@
-/* A node says when it wants to be woken (dp_node_wake). A tick before that time finds nothing to
- * do: else the node would have done it too late. */
+/* A node announces the time of its next wake (dp_node_wake). A tick before that time must find
+ * nothing to do: otherwise the announced time was too late. */
 #include "tests/unit/gossip/kit/node_kit.h"
 
 static kit_world *five(void)

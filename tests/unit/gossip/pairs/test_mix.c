@@ -15,7 +15,7 @@ static void give(pool *p)
     p->frozen_o = true;
 }
 
-/* Of runs of any length: 10^12 tokens, and what no run reaches. */
+/* For runs of any length: 10^12 tokens, and more than any run has. */
 static void a_weight_is_tokens_squared_by_steps_and_never_wraps(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void an_initiator_that_is_prepared_last_asks_for_the_commit_at_once(void 
     const dp_mix *const mix = p->nodes[a].mix;
     const dp_mix_row *const row = &mix->x;
     p->loss = 1000;
-    for (uint32_t i = p->n_items; i-- > 0;) { /* Nor do words that are on their way come. */
+    for (uint32_t i = p->n_items; i-- > 0;) { /* Messages under way are lost too. */
         if (p->items[i].kind == POOL_MESSAGE && p->items[i].large == NULL) {
             p->items[i] = p->items[--p->n_items];
         }
@@ -287,7 +287,8 @@ static bool is_f_after_start(pool *p, uint32_t i, const dp_mix_row *row, uint64_
     return is_f;
 }
 
-/* The exchange goes on by the weights of its row; the next publication tells of no tokens of it. */
+/* The exchange continues with the weights of its row; the next publication claims no tokens of
+ * it. */
 static void f_that_is_worth_nothing_comes_back_without_its_work(void **state)
 {
     (void)state;
@@ -306,7 +307,7 @@ static void f_that_is_worth_nothing_comes_back_without_its_work(void **state)
     pool_close(p);
 }
 
-/* A full disk had refused to delete the row, and what it holds was counted long ago. */
+/* A full disk had refused to delete the row, and its work was counted long ago. */
 static void a_row_that_should_have_gone_brings_nothing_back(void **state)
 {
     (void)state;
@@ -336,7 +337,7 @@ static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
     CHECK(dp_mix_finish(mix, pool_now(p), &p->out));
     pool_perform(p, b);
     dp_out_begin(&p->out, p->actions);
-    dp_mix_folded(mix, pool_now(p), &p->out); /* F was published, and its row is gone. */
+    dp_mix_folded(mix, pool_now(p), &p->out); /* F was published, and its row was deleted. */
     pool_perform(p, b);
     /* The old offer comes a second time: b freezes F again and prepares again, under a new
      * ticket. */
@@ -394,7 +395,7 @@ static void a_dead_trainer_gets_its_frozen_work_back(void **state)
         p->expected -= node->o_unsaved * node->weight;
         node->o_unsaved = 0;
         node->f = 0;
-        for (uint32_t i = p->n_items; i-- > 0;) { /* the old process answers nothing more */
+        for (uint32_t i = p->n_items; i-- > 0;) { /* the old process no longer answers */
             if (p->items[i].to == seed % 2 && p->items[i].kind == POOL_EVENT &&
                 (p->items[i].event.type == DP_EV_FROZEN || p->items[i].event.type == DP_EV_MIXED)) {
                 p->items[i] = p->items[--p->n_items];
@@ -454,7 +455,7 @@ static const char *judge_three(void *context, const dp_peer *peer, const dp_mix_
     return terms->tokens == 3 ? "too much" : NULL;
 }
 
-/* Node 1 tells of more than node 0 believes. */
+/* Node 1 claims more than node 0 accepts. */
 static void a_partner_whose_terms_do_not_pass_is_not_asked_again(void **state)
 {
     (void)state;
@@ -467,10 +468,10 @@ static void a_partner_whose_terms_do_not_pass_is_not_asked_again(void **state)
     CHECK(pool_done(p) == 0 && asked == 1);
     CHECK(p->nodes[0].freezes <= 1); /* Its own offer, before it knew. */
     CHECK(p->nodes[0].f == 0);
-    for (uint32_t k = 0; k < p->n_objects; k++) { /* Nothing was fetched for it either. */
+    for (uint32_t k = 0; k < p->n_objects; k++) { /* Nor was an object fetched for it. */
         CHECK(!dp_picker_wants(p->nodes[0].picker, &p->objects[k].root));
     }
-    /* Until both have applied another round, and what was told before is gone. */
+    /* Until both have applied another round, and earlier messages are no longer valid. */
     const dp_hash next = {.bytes = {7}};
     for (uint32_t i = 0; i < 2; i++) {
         p->nodes[i].weight = 1;
@@ -585,8 +586,8 @@ static void run_to(pool *p, dp_mix_state wanted)
     assert_int_equal(p->nodes[0].mix->state, wanted);
 }
 
-/* The row is being written when the exchange is not wanted any more. */
-static void what_was_given_up_while_its_row_was_written_spoils_no_later_exchange(void **state)
+/* The row is being written when the exchange is cancelled. */
+static void an_exchange_given_up_during_its_write_spoils_no_later_one(void **state)
 {
     (void)state;
     pool *const p = pool_of(2, 1);
@@ -658,7 +659,7 @@ int main(void)
         cmocka_unit_test(a_freeze_that_comes_too_late_leaves_only_what_the_newest_row_needs),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
-        cmocka_unit_test(what_was_given_up_while_its_row_was_written_spoils_no_later_exchange),
+        cmocka_unit_test(an_exchange_given_up_during_its_write_spoils_no_later_one),
         cmocka_unit_test(a_blob_counts_as_checked_once_and_when_it_is_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* Exchanges between two that have no link, or lose it on the way. */
 #include "tests/unit/gossip/kit/pool.h"
 
-/* Runs until somebody is in doubt, and breaks its link with the other for good; whatever was under
- * way is lost. */
+/* Runs until a node is in doubt, and breaks its link with the other forever; messages under way are
+ * lost. */
 static uint32_t doubt_without_a_link(pool *p)
 {
     while (p->now < 60 * DP_SECOND) {
@@ -44,7 +44,7 @@ static void an_exchange_in_doubt_without_a_link_ends_through_others(void **state
         CHECK(pool_idle(p));
         CHECK(p->invalid == 0);
         CHECK(pool_sum(p) == p->expected);
-        for (uint32_t i = 0; i < p->n; i++) { /* b has heard that a knows. */
+        for (uint32_t i = 0; i < p->n; i++) { /* b has learned that a knows. */
             CHECK(dp_mix_view(p->nodes[i].mix).outcomes == 0);
         }
         done += pool_done(p);

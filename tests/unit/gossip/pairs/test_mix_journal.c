@@ -33,7 +33,8 @@ static bool crash_once(uint32_t crashing, uint32_t write, bool after, crash_fate
             CHECK(pool_sum(p) == p->expected); /* both moved, or neither */
         }
         if (fate == NEVER) {
-            /* In doubt, F is locked until a record fences the dead; nothing else unlocks it. */
+            /* In doubt, F is locked until a record fences the dead partner; nothing else unlocks
+             * it. */
             const dp_mix_look look = dp_mix_view(p->nodes[survivor].mix);
             CHECK(pool_idle(p) != look.in_doubt);
             CHECK(look.in_doubt == doubted); /* no clock ends it */
@@ -78,7 +79,7 @@ static void every_crash_point_of_either_side_leaves_both_or_neither(void **state
     CHECK(points >= 100);
 }
 
-/* Crash at the n-th write, fence, return: nothing of the earlier life is left to be mixed or
+/* Crash at the n-th write, fence, return: no work of the earlier life remains to be mixed or
  * brought back. */
 static bool fence_once(uint32_t crashing, uint32_t write)
 {
@@ -119,7 +120,7 @@ static bool fence_once(uint32_t crashing, uint32_t write)
     return crashed;
 }
 
-static void who_returns_fenced_brings_nothing_back(void **state)
+static void a_fenced_node_that_returns_brings_nothing_back(void **state)
 {
     uint32_t points = 0;
 
@@ -132,8 +133,8 @@ static void who_returns_fenced_brings_nothing_back(void **state)
     CHECK(points >= 8);
 }
 
-/* Exchanges of so many nodes, of whose messages so many of a thousand get lost; then F is
- * folded. */
+/* Exchanges of so many nodes, with this many of a thousand messages lost; then F is brought
+ * back. */
 static void fold_after(uint32_t n, uint32_t loss, uint64_t exchanges)
 {
     pool *const p = pool_of(n, 6);
@@ -249,7 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_of_the_version_before_is_read),
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
-        cmocka_unit_test(who_returns_fenced_brings_nothing_back),
+        cmocka_unit_test(a_fenced_node_that_returns_brings_nothing_back),
         cmocka_unit_test(folding_lets_go_of_rows_but_not_of_open_outcomes),
         cmocka_unit_test(rows_survive_the_round_trip_and_damage_is_refused),
     };

@@ -22,7 +22,7 @@ static void different_bases_and_modes_never_exchange(void **state)
     pool_close(p);
 }
 
-static void who_hears_a_majority_is_a_partner_only_where_the_run_exchanges_in_pairs(void **state)
+static void a_node_that_hears_a_majority_is_a_partner_only_in_mode_gossip(void **state)
 {
     (void)state;
     for (uint32_t pairs = 0; pairs < 2; pairs++) {
@@ -81,7 +81,7 @@ static void it_wakes_for_what_is_due_first(void **state)
     CHECK(mix->state == DP_MIX_IDLE && dp_mix_wake(mix).us == t);
     mix->trainer = false;
     CHECK(dp_mix_wake(mix).us == DP_NEVER.us);
-    mix->n_outcomes = 1; /* Its other side is told until it answers. */
+    mix->n_outcomes = 1; /* The message is repeated until the other side answers. */
     mix->nudge_at = (dp_time){t - 1};
     CHECK(dp_mix_wake(mix).us == t - 1);
     mix->trainer = true;
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(different_bases_and_modes_never_exchange),
-        cmocka_unit_test(who_hears_a_majority_is_a_partner_only_where_the_run_exchanges_in_pairs),
+        cmocka_unit_test(a_node_that_hears_a_majority_is_a_partner_only_in_mode_gossip),
         cmocka_unit_test(members_outside_the_roster_are_no_partners),
         cmocka_unit_test(two_without_weight_do_not_exchange),
         cmocka_unit_test(it_wakes_for_what_is_due_first),

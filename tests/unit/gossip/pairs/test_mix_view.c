@@ -1,5 +1,5 @@
-/* The inside of an exchange, field by field: what its actions, rows and views say, and when its
- * timers are due. */
+/* The state of an exchange, field by field: its actions, rows and views, and the times of its
+ * timers. */
 #include "tests/unit/gossip/kit/pool.h"
 
 #include "base/trainer/trainer_msg.h"
@@ -195,8 +195,8 @@ static void a_row_keeps_the_objects_that_it_needs(void **state)
     pool_close(p);
 }
 
-/* Of an attempt without a row all three objects go, unless F stands on them. */
-static void what_an_attempt_without_a_row_held_is_let_go(void **state)
+/* An attempt without a row drops all three objects, unless F depends on them. */
+static void objects_of_an_attempt_without_a_row_are_dropped(void **state)
 {
     pool *const p = pool_of(2, 1);
     dp_mix *const mix = begin_at(p);
@@ -356,7 +356,7 @@ static void a_message_is_told_again_after_waits_that_double_three_times(void **s
     pool_close(p);
 }
 
-/* As initiator or not; lost while it is under way, or when F alone stands on it. */
+/* As initiator or not; lost while it is under way, or when only F depends on it. */
 static void an_object_that_is_lost_ends_what_needs_it_and_nothing_else(void **state)
 {
     pool *const p = pool_of(2, 1);
@@ -423,7 +423,7 @@ static void a_fence_ends_what_lives_up_to_it_had_begun(void **state)
     pool_close(p);
 }
 
-static void what_is_kept_of_the_work_shrinks_by_each_fade(void **state)
+static void the_kept_share_of_the_work_shrinks_by_each_fade(void **state)
 {
     pool *const p = pool_of(2, 1);
     dp_mix *const mix = begin_at(p);
@@ -441,7 +441,7 @@ static void what_is_kept_of_the_work_shrinks_by_each_fade(void **state)
     pool_close(p);
 }
 
-static void what_is_given_up_while_its_row_is_written_ends_when_the_row_is_there(void **state)
+static void an_exchange_given_up_during_its_write_ends_when_the_row_is_durable(void **state)
 {
     pool *const p = linked_pool();
     dp_mix *const mix = begin_at(p);
@@ -481,7 +481,7 @@ static void what_is_given_up_while_its_row_is_written_ends_when_the_row_is_there
     pool_close(p);
 }
 
-/* It may be on the disk all the same: a decision is written until it is. */
+/* It may be on the disk nevertheless: the write of a decision is repeated until it succeeds. */
 static void a_decision_that_could_not_be_written_is_written_again_after_a_second(void **state)
 {
     pool *const p = linked_pool();
@@ -541,7 +541,7 @@ static void an_offer_that_comes_again_is_answered_once_its_terms_are_known(void 
     pool_close(p);
 }
 
-/* The responder's terms, its ticket, and its word for the voters. */
+/* The responder's terms, its ticket, and its statement for the voters. */
 static void an_acceptance_is_taken_as_its_author_signed_it(void **state)
 {
     pool *const p = linked_pool();
@@ -592,15 +592,15 @@ int main(void)
         cmocka_unit_test(a_view_says_what_is_under_way),
         cmocka_unit_test(the_trainer_is_given_the_frozen_work_and_mixes_again_what_was_committed),
         cmocka_unit_test(a_row_keeps_the_objects_that_it_needs),
-        cmocka_unit_test(what_an_attempt_without_a_row_held_is_let_go),
+        cmocka_unit_test(objects_of_an_attempt_without_a_row_are_dropped),
         cmocka_unit_test(an_attempt_with_a_row_has_it_say_that_it_was_aborted),
         cmocka_unit_test(it_wakes_for_what_is_due_first),
         cmocka_unit_test(an_outcome_that_is_not_closed_is_told_again_every_ten_seconds),
         cmocka_unit_test(a_message_is_told_again_after_waits_that_double_three_times),
         cmocka_unit_test(an_object_that_is_lost_ends_what_needs_it_and_nothing_else),
         cmocka_unit_test(a_fence_ends_what_lives_up_to_it_had_begun),
-        cmocka_unit_test(what_is_kept_of_the_work_shrinks_by_each_fade),
-        cmocka_unit_test(what_is_given_up_while_its_row_is_written_ends_when_the_row_is_there),
+        cmocka_unit_test(the_kept_share_of_the_work_shrinks_by_each_fade),
+        cmocka_unit_test(an_exchange_given_up_during_its_write_ends_when_the_row_is_durable),
         cmocka_unit_test(a_decision_that_could_not_be_written_is_written_again_after_a_second),
         cmocka_unit_test(an_offer_that_comes_again_is_answered_once_its_terms_are_known),
         cmocka_unit_test(an_acceptance_is_taken_as_its_author_signed_it),

@@ -1,5 +1,5 @@
-/* A collector adds up for a site: all members near to it and none twice, once a round; alone it
- * gives up. */
+/* A collector adds up for a site: all members near to it, each once, once per round; without other
+ * members it gives up. */
 #include "tests/unit/gossip/kit/site_kit.h"
 
 static const dp_site_sum *sum_of(const dp_record *record, uint32_t p)
@@ -22,7 +22,7 @@ static void each_of_a_site_adds_up_for_one_owner_of_the_other(void **state)
         collectors |= 1U << kit_index(&record->listed[sum_of(record, p)->collector].peer);
     }
     assert_int_equal(collectors, 63);
-    for (uint32_t i = 0; i < SITE_NODES; i++) { /* Beside the part that is its own. */
+    for (uint32_t i = 0; i < SITE_NODES; i++) { /* In addition to its own part. */
         world->nodes[i].reduces = 0;
     }
     kit_next_round(world);
@@ -32,8 +32,8 @@ static void each_of_a_site_adds_up_for_one_owner_of_the_other(void **state)
     kit_close(world);
 }
 
-/* The round goes on without two of a site: what the third publishes travels by itself. */
-static void who_has_nobody_to_add_up_makes_no_sum(void **state)
+/* The round continues without two of a site: the publication of the third is sent by itself. */
+static void a_collector_without_other_members_makes_no_sum(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
 
@@ -91,8 +91,8 @@ static uint32_t bit_of(const dp_record *record, uint32_t who)
     return 1U << at;
 }
 
-/* Node 2 publishes what node 0 does, but for the last part: whoever was heard of first is counted,
- * and that is the copier where it adds up itself. */
+/* Node 2 copies the publication of node 0 except for the last part: the first one received counts,
+ * and that is the copier's if it adds up itself. */
 static void one_object_of_two_is_in_one_sum_once(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
@@ -117,7 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_a_site_adds_up_for_one_owner_of_the_other),
-        cmocka_unit_test(who_has_nobody_to_add_up_makes_no_sum),
+        cmocka_unit_test(a_collector_without_other_members_makes_no_sum),
         cmocka_unit_test(a_sum_that_the_trainer_cannot_make_is_given_up),
         cmocka_unit_test(one_object_of_two_is_in_one_sum_once),
     };

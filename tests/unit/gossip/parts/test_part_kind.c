@@ -1,5 +1,5 @@
 /* A round of parts, step by step: objects of publications, results and sums that are held, checked,
- * lost, told and dropped. The words of a node are made by hand. */
+ * lost, announced and dropped. The test makes the messages of a node. */
 #include "gossip/parts/part_round.h"
 #include "gossip/round/kind.h"
 #include "gossip/round/round_msg.h"
@@ -7,7 +7,7 @@
 
 enum { NODES = 3, BYTES = 8 };
 
-/* Members that publish nothing more; node 0 has no claims and no words. */
+/* Members that do not publish any more; node 0 has no claims and no messages of owners. */
 static kit_world *still(void)
 {
     kit_world *world = kit_parted(NODES);
@@ -154,7 +154,7 @@ static void an_object_of_another_size_than_told_is_held_against_who_told(void **
     kit_close(world);
 }
 
-static void what_is_lost_counts_as_not_here_and_is_checked_anew(void **state)
+static void a_lost_object_counts_as_missing_and_is_checked_again(void **state)
 {
     kit_world *world = still();
     dp_node *node = world->nodes[0].node;
@@ -399,7 +399,7 @@ static void it_wakes_for_what_is_due_first(void **state)
     kit_close(world);
 }
 
-static void what_a_member_asks_for_is_fetched_from_its_author_alone(void **state)
+static void an_object_that_a_member_asks_for_is_fetched_only_from_its_author(void **state)
 {
     kit_world *world = still();
     dp_node *node = world->nodes[0].node;
@@ -433,7 +433,7 @@ int main(void)
         cmocka_unit_test(a_voter_that_has_a_result_is_counted_once),
         cmocka_unit_test(a_voter_tells_of_results_that_it_holds_and_has_checked),
         cmocka_unit_test(an_object_of_another_size_than_told_is_held_against_who_told),
-        cmocka_unit_test(what_is_lost_counts_as_not_here_and_is_checked_anew),
+        cmocka_unit_test(a_lost_object_counts_as_missing_and_is_checked_again),
         cmocka_unit_test(each_object_of_the_round_is_known),
         cmocka_unit_test(a_check_of_a_part_is_of_its_own_range_and_within_the_energy_told),
         cmocka_unit_test(a_result_that_does_not_decode_is_bad_and_its_owner_named),
@@ -441,7 +441,7 @@ int main(void)
         cmocka_unit_test(a_new_round_begins_without_words_and_a_new_slot_without_holders),
         cmocka_unit_test(after_its_round_all_that_it_named_is_let_go),
         cmocka_unit_test(it_wakes_for_what_is_due_first),
-        cmocka_unit_test(what_a_member_asks_for_is_fetched_from_its_author_alone),
+        cmocka_unit_test(an_object_that_a_member_asks_for_is_fetched_only_from_its_author),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void an_owner_adds_up_its_part_once_a_round(void **state)
     kit_close(world);
 }
 
-/* So many bits of the parts that record counts are of contributor who. */
+/* The number of parts in record that count contributor who. */
 static uint32_t counted_parts(const dp_record *record, uint32_t who)
 {
     const dp_peer peer = kit_peer(who);
@@ -63,7 +63,7 @@ static uint32_t counted_parts(const dp_record *record, uint32_t who)
     return n;
 }
 
-static void who_publishes_another_s_parts_is_counted_in_its_own_alone(void **state)
+static void a_copier_of_parts_counts_only_in_its_own_part(void **state)
 {
     kit_world *world = kit_parted(3);
 
@@ -95,7 +95,7 @@ static void equal_parts_of_nothing_count_for_all_who_have_them(void **state)
     kit_close(world);
 }
 
-static void who_has_twice_the_line_adds_up_more(void **state)
+static void a_member_with_twice_the_line_adds_up_more(void **state)
 {
     kit_world *world = kit_parted(3);
 
@@ -241,7 +241,7 @@ static void a_part_of_more_energy_or_bytes_than_told_is_counted_and_named(void *
     }
 }
 
-/* Of a sum nobody says how much it holds; that it decodes is asked for. */
+/* No message states the energy of a sum; it only has to decode. */
 static void a_sum_that_does_not_decode_is_counted_and_named(void **state)
 {
     kit_world *world = kit_parted(3);
@@ -321,7 +321,7 @@ static void a_damaged_row_of_a_publication_is_refused(void **state)
     row[cuts + 1] = 1; /* The first part does not begin the vector. */
     assert_int_equal(restored(world, opened, row, size), DP_BADMSG);
     row[cuts + 1] = 0;
-    row[3] ^= 0xff; /* The message in it is none. */
+    row[3] ^= 0xff; /* The message in it is invalid. */
     assert_int_not_equal(dp_node_pending_parts(dp_view_of(row, size), &parts), DP_OK);
     row[3] ^= 0xff;
     row[0] = 3; /* Of a run of whole updates. */
@@ -334,7 +334,7 @@ static void a_damaged_row_of_a_publication_is_refused(void **state)
     kit_close(world);
 }
 
-static void what_cannot_be_read_any_more_is_fetched_again(void **state)
+static void an_unreadable_object_is_fetched_again(void **state)
 {
     kit_world *world = kit_parted(3);
     dp_event lost = {.type = DP_EV_OBJECT_LOST};
@@ -404,8 +404,8 @@ static void a_sum_on_its_way_when_its_round_is_decided_goes_on_coming(void **sta
     kit_close(world);
 }
 
-/* Of whom all sums have a contribution, and no record may have one any more. */
-static void what_counts_somebody_who_is_revoked_is_added_up_anew(void **state)
+/* All sums contain its contribution, and no record may list it any more. */
+static void a_sum_with_a_revoked_member_is_computed_again(void **state)
 {
     kit_world *world = kit_parted(4);
     dp_status status = DP_AGAIN;
@@ -451,7 +451,7 @@ static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
     }
     assert_int_equal(world->nodes[1].reduce.u.reduce.n_items, 4);
     kit_kill(world, 3);
-    kit_forget_claim(world, 0, 3); /* As if it had told nobody but the owners. */
+    kit_forget_claim(world, 0, 3); /* As if it had sent it only to the owners. */
     kit_forget_claim(world, 2, 3);
     dp_round *round = world->nodes[1].node->round;
     world->nodes[1].node->repeat_at = (dp_time){.us = world->now_us - 1};
@@ -464,8 +464,8 @@ static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
     kit_close(world);
 }
 
-/* It asks the author for the object, and is asked itself by one that has no link to the author. */
-static void who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(void **state)
+/* It asks the author for the object, and a node without a link to the author asks it. */
+static void a_node_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(void **state)
 {
     kit_world *world = kit_parted(3);
     dp_node *node = world->nodes[0].node;
@@ -493,7 +493,7 @@ static void who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(voi
     kit_close(world);
 }
 
-/* Until the round is ripe for what the parts wait for; then for its end as well. */
+/* Until the round is ripe: for the waits of the parts; then also for its end. */
 static void a_round_of_parts_wakes_for_what_is_due_first(void **state)
 {
     kit_world *world = kit_parted(3);
@@ -533,9 +533,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_adds_up_a_part_and_all_have_the_same_state),
         cmocka_unit_test(an_owner_adds_up_its_part_once_a_round),
-        cmocka_unit_test(who_publishes_another_s_parts_is_counted_in_its_own_alone),
+        cmocka_unit_test(a_copier_of_parts_counts_only_in_its_own_part),
         cmocka_unit_test(equal_parts_of_nothing_count_for_all_who_have_them),
-        cmocka_unit_test(who_has_twice_the_line_adds_up_more),
+        cmocka_unit_test(a_member_with_twice_the_line_adds_up_more),
         cmocka_unit_test(of_equal_lines_that_seem_unlike_parts_are_equal),
         cmocka_unit_test(the_part_of_an_owner_that_died_is_added_up_by_the_next),
         cmocka_unit_test(an_owner_whose_trainer_cannot_add_up_holds_up_no_round),
@@ -546,11 +546,11 @@ int main(void)
         cmocka_unit_test(a_sum_that_does_not_decode_is_counted_and_named),
         cmocka_unit_test(a_node_that_was_killed_in_a_round_is_counted_in_it),
         cmocka_unit_test(a_damaged_row_of_a_publication_is_refused),
-        cmocka_unit_test(what_cannot_be_read_any_more_is_fetched_again),
+        cmocka_unit_test(an_unreadable_object_is_fetched_again),
         cmocka_unit_test(a_sum_on_its_way_when_its_round_is_decided_goes_on_coming),
-        cmocka_unit_test(what_counts_somebody_who_is_revoked_is_added_up_anew),
+        cmocka_unit_test(a_sum_with_a_revoked_member_is_computed_again),
         cmocka_unit_test(a_voter_hears_of_a_dead_author_from_who_counted_it),
-        cmocka_unit_test(who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author),
+        cmocka_unit_test(a_node_asked_for_a_part_that_it_lacks_fetches_it_from_its_author),
         cmocka_unit_test(a_round_of_parts_wakes_for_what_is_due_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

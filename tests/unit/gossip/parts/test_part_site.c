@@ -1,5 +1,5 @@
-/* Results of owners far away: who fetches one for all who are near to each other, whom the others
- * have it of, and what happens when that one dies or says nothing. */
+/* Results of far owners: the member that fetches one for all members near to it, the source of the
+ * others, and the case that this member dies or is silent. */
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/parts/part_wait.h"
@@ -68,7 +68,7 @@ static dp_part_word word_of(const kit_world *world, uint32_t owner)
     return word;
 }
 
-/* The node that these actions ask first for the object; NODES: none. */
+/* The node that these actions first ask for the object; NODES: none. */
 static uint32_t asked(const dp_actions *actions, const dp_hash *root)
 {
     for (uint32_t i = 0; i < actions->count; i++) {
@@ -110,7 +110,7 @@ static uint32_t ticked(kit_world *world, uint32_t to, const dp_part_word *word)
     return asked(world->actions, &word->root);
 }
 
-/* Of 0 to 2 the one whose turn it is. */
+/* The one of 0 to 2 whose turn it is. */
 static uint32_t fetcher(kit_world *world, const dp_part_word *word)
 {
     uint32_t found = NODES;
@@ -168,8 +168,8 @@ static void a_result_of_an_owner_nearby_is_asked_of_it_at_once(void **state)
     kit_close(world);
 }
 
-/* The members near to each other that own a part by the chain fetch by turns, since all know these
- * members alike. Here none of them owns one. */
+/* The near members that own a part by the chain fetch in turn, since all know the same owners. Here
+ * none of them owns one. */
 static void where_nobody_near_owns_a_part_each_asks_the_owner(void **state)
 {
     kit_world *world = two_sites();
@@ -186,7 +186,7 @@ static void where_nobody_near_owns_a_part_each_asks_the_owner(void **state)
     kit_close(world);
 }
 
-static void who_is_told_nothing_asks_the_owner_after_a_wait(void **state)
+static void a_near_node_without_news_asks_the_owner_after_a_wait(void **state)
 {
     kit_world *world = two_sites();
     const dp_part_word word = word_of(world, 3);
@@ -206,8 +206,8 @@ static void who_is_told_nothing_asks_the_owner_after_a_wait(void **state)
     kit_close(world);
 }
 
-/* Its link stands, and nobody else is known to have the result. */
-static void who_says_that_it_has_it_and_gives_nothing_is_not_the_only_one_asked(void **state)
+/* Its link is up, and no other holder of the result is known. */
+static void a_near_holder_that_gives_nothing_is_not_the_only_one_asked(void **state)
 {
     kit_world *world = two_sites();
     const dp_part_word word = word_of(world, 3);
@@ -247,7 +247,7 @@ static void when_the_fetcher_dies_the_next_has_its_turn_at_once(void **state)
     kit_close(world);
 }
 
-static void whoever_fetched_it_tells_each_of_those_nearby_once(void **state)
+static void the_fetching_member_tells_each_near_one_once(void **state)
 {
     kit_world *world = two_sites();
     const dp_part_word word = word_of(world, 3);
@@ -274,7 +274,7 @@ static void whoever_fetched_it_tells_each_of_those_nearby_once(void **state)
     kit_close(world);
 }
 
-static void who_was_near_stays_so_until_it_is_twice_as_far(void **state)
+static void a_near_member_stays_near_until_it_is_twice_as_far(void **state)
 {
     kit_world *world = two_sites();
     dp_node *node = world->nodes[0].node;
@@ -312,9 +312,12 @@ static void a_busy_machine_knows_what_is_near_by_what_is_far(void **state)
         uint32_t far_us;   /* to node 3 */
         bool near;
     } rows[] = {
-        {8000, 40000, true},    {10000, 400000, true}, /* The bound, ... */
-        {10001, 400000, false},                        /* ... however far another is. */
-        {8000, 30000, false},   {8000, 9000, false},   /* All are alike: one place, or none. */
+        {8000, 40000, true},
+        {10000, 400000, true},  /* The bound, ... */
+        {10001, 400000, false}, /* ... at any distance of another member. */
+        /* All distances are equal: one site, or none. */
+        {8000, 30000, false},
+        {8000, 9000, false},
         {2100, 2200, true},
     };
 
@@ -343,11 +346,11 @@ int main(void)
         cmocka_unit_test(the_others_have_it_of_whoever_is_near_and_says_so),
         cmocka_unit_test(a_result_of_an_owner_nearby_is_asked_of_it_at_once),
         cmocka_unit_test(where_nobody_near_owns_a_part_each_asks_the_owner),
-        cmocka_unit_test(who_is_told_nothing_asks_the_owner_after_a_wait),
-        cmocka_unit_test(who_says_that_it_has_it_and_gives_nothing_is_not_the_only_one_asked),
+        cmocka_unit_test(a_near_node_without_news_asks_the_owner_after_a_wait),
+        cmocka_unit_test(a_near_holder_that_gives_nothing_is_not_the_only_one_asked),
         cmocka_unit_test(when_the_fetcher_dies_the_next_has_its_turn_at_once),
-        cmocka_unit_test(whoever_fetched_it_tells_each_of_those_nearby_once),
-        cmocka_unit_test(who_was_near_stays_so_until_it_is_twice_as_far),
+        cmocka_unit_test(the_fetching_member_tells_each_near_one_once),
+        cmocka_unit_test(a_near_member_stays_near_until_it_is_twice_as_far),
         cmocka_unit_test(a_busy_machine_knows_what_is_near_by_what_is_far),
     };
 

@@ -1,5 +1,5 @@
-/* Sums of sites among whole nodes: owners far away take them in the place of objects, and do
- * without where one dies, says nothing, or lies. */
+/* Sums of sites among whole nodes: far owners take them instead of objects, and manage without them
+ * if a collector dies, is silent, or lies. */
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/record/part_sum.h"
@@ -90,7 +90,7 @@ static void nobody_sums_where_the_run_does_not(void **state)
     kit_close(world);
 }
 
-/* Which of 3 to 5 is about to add up for the owner of this part, as that one has been told. */
+/* The node of 3 to 5 that has announced to the owner of this part that it will add up. */
 static uint32_t collector_of(kit_world *world, uint32_t part)
 {
     for (uint32_t step = 0; step < 100; step++) {
@@ -131,7 +131,7 @@ static void when_a_collector_dies_its_site_comes_as_objects(void **state)
     kit_close(world);
 }
 
-/* It has told that it would add up, and all at its site were named. */
+/* It has announced its sum, and named all members of its site. */
 static void a_hint_that_nothing_follows_ends_with_objects(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
@@ -152,7 +152,7 @@ static void a_hint_that_nothing_follows_ends_with_objects(void **state)
     kit_close(world);
 }
 
-static void who_gives_up_says_so_and_nobody_waits(void **state)
+static void a_collector_that_gives_up_says_so_and_the_owner_does_not_wait(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
@@ -209,7 +209,7 @@ static void a_sum_larger_than_what_is_in_it_is_refused(void **state)
 
 enum { AS_IT_IS, FORGED, FOR_ANOTHER, WITH_ITS_OWNER, WITH_ONE_NEAR };
 
-/* A word by collector of 3 to 5, or with something changed, for the part of node 0. */
+/* A SUBTOTAL by collector of 3 to 5 for the part of node 0, possibly with a change. */
 static bool takes(kit_world *world, uint32_t collector, uint32_t changed)
 {
     static uint8_t room[8192];
@@ -259,7 +259,7 @@ static void one_word_of_each_collector_is_followed_and_no_forged_one(void **stat
     kit_close(world);
 }
 
-/* Else one far away could say what all have published. */
+/* Otherwise a far member could replace the publications of all. */
 static void a_sum_speaks_for_nobody_whom_its_owner_hears_itself(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
@@ -271,7 +271,7 @@ static void a_sum_speaks_for_nobody_whom_its_owner_hears_itself(void **state)
     kit_close(world);
 }
 
-/* Nobody is waited for that is asked anyhow, nor a sum that would not be taken. */
+/* The owner does not wait for members that it asks anyway, nor for a sum that it would not take. */
 static void a_hint_of_one_near_is_not_waited_for(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
@@ -317,7 +317,7 @@ static void a_hint_for_another_s_part_is_refused(void **state)
     kit_close(world);
 }
 
-/* It names READYs that nobody has sent: it is of no use, and the rest comes as objects. */
+/* It names READYs that no member has sent: it is useless, and the rest is fetched as objects. */
 static void a_word_of_other_publications_holds_nobody_up(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
@@ -338,8 +338,8 @@ static void a_word_of_other_publications_holds_nobody_up(void **state)
     kit_close(world);
 }
 
-/* Which node owns the part before that of node 0: when that one adds up nothing, node 0 is the next
- * in line. */
+/* The owner of the part before that of node 0: if it does not add up, node 0 is the next in
+ * line. */
 static uint32_t before_first(const kit_world *world)
 {
     const dp_part_layout *layout = &world->nodes[0].node->ledger.layout;
@@ -347,7 +347,7 @@ static uint32_t before_first(const kit_world *world)
     return kit_index(&layout->owners[(part_of(world, 0) + layout->cuts.n - 1) % layout->cuts.n]);
 }
 
-static void who_adds_up_for_another_keeps_the_sums_of_its_own_part(void **state)
+static void a_backup_owner_keeps_the_sums_of_its_own_part(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
     const uint32_t other = before_first(world);
@@ -358,7 +358,7 @@ static void who_adds_up_for_another_keeps_the_sums_of_its_own_part(void **state)
 
     (void)state;
     world->nodes[other].adds_late = true;
-    world->nodes[0].adds_late = true; /* So that the round goes on. */
+    world->nodes[0].adds_late = true; /* So that the round continues. */
     for (uint32_t i = 0; i < 4000 && !parts->duties[part].reducing; i++) {
         kit_run_ms(world, KIT_STEP_MS);
     }
@@ -372,7 +372,7 @@ static void who_adds_up_for_another_keeps_the_sums_of_its_own_part(void **state)
     kit_close(world);
 }
 
-/* As when one of it is a copy of a publication that was heard of before. */
+/* As when one of its contributions copies a publication received before. */
 static void a_sum_of_which_a_record_would_list_a_part_only_gives_way_to_objects(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
@@ -412,13 +412,13 @@ int main(void)
         cmocka_unit_test(nobody_sums_where_the_run_does_not),
         cmocka_unit_test(when_a_collector_dies_its_site_comes_as_objects),
         cmocka_unit_test(a_hint_that_nothing_follows_ends_with_objects),
-        cmocka_unit_test(who_gives_up_says_so_and_nobody_waits),
+        cmocka_unit_test(a_collector_that_gives_up_says_so_and_the_owner_does_not_wait),
         cmocka_unit_test(a_sum_that_does_not_decode_is_refused_and_objects_are_taken),
         cmocka_unit_test(a_sum_larger_than_what_is_in_it_is_refused),
         cmocka_unit_test(one_word_of_each_collector_is_followed_and_no_forged_one),
         cmocka_unit_test(a_sum_speaks_for_nobody_whom_its_owner_hears_itself),
         cmocka_unit_test(a_hint_of_one_near_is_not_waited_for),
-        cmocka_unit_test(who_adds_up_for_another_keeps_the_sums_of_its_own_part),
+        cmocka_unit_test(a_backup_owner_keeps_the_sums_of_its_own_part),
         cmocka_unit_test(a_sum_of_which_a_record_would_list_a_part_only_gives_way_to_objects),
         cmocka_unit_test(a_hint_for_another_s_part_is_refused),
         cmocka_unit_test(a_word_of_other_publications_holds_nobody_up),

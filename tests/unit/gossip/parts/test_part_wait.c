@@ -64,7 +64,7 @@ static void an_owner_goes_without_what_comes_no_more(void **state)
                      start.us + wait.base_us); /* Moved before it was waited for. */
 }
 
-static void who_gives_byte_by_byte_is_waited_for_twice_as_long_as_the_line_takes(void **state)
+static void an_author_that_sends_byte_by_byte_gets_twice_the_transfer_time(void **state)
 {
     const dp_part_wait large = wait_for(250 * MB, 25 * MB);
     const dp_part_wait slow = wait_for(2500 * MB, 25 * MB);
@@ -75,7 +75,7 @@ static void who_gives_byte_by_byte_is_waited_for_twice_as_long_as_the_line_takes
                      200); /* Half of it. */
 }
 
-static void who_was_in_no_round_of_late_is_given_more_and_not_without_end(void **state)
+static void a_member_of_no_recent_round_gets_more_but_bounded_time(void **state)
 {
     const dp_part_wait wait = wait_for(1000, 10 * MB);
     uint64_t bytes[1] = {1000};
@@ -139,8 +139,8 @@ int main(void)
         cmocka_unit_test(small_parts_are_waited_for_as_long_as_answers_take),
         cmocka_unit_test(an_owner_waits_on_while_the_bytes_of_a_large_part_come),
         cmocka_unit_test(an_owner_goes_without_what_comes_no_more),
-        cmocka_unit_test(who_gives_byte_by_byte_is_waited_for_twice_as_long_as_the_line_takes),
-        cmocka_unit_test(who_was_in_no_round_of_late_is_given_more_and_not_without_end),
+        cmocka_unit_test(an_author_that_sends_byte_by_byte_gets_twice_the_transfer_time),
+        cmocka_unit_test(a_member_of_no_recent_round_gets_more_but_bounded_time),
         cmocka_unit_test(the_next_in_line_gives_an_owner_the_time_of_its_bytes),
         cmocka_unit_test(before_anything_was_measured_a_line_of_a_megabyte_per_second_is_taken),
         cmocka_unit_test(a_few_who_tell_of_huge_parts_hold_up_nobody),

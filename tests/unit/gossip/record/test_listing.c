@@ -1,4 +1,4 @@
-/* Lists of contributions: exact bytes, one form, and total for anything else. */
+/* Lists of contributions: exact bytes, one form; all other bytes are refused. */
 #include "gossip/record/listing.h"
 
 #include <stdlib.h>

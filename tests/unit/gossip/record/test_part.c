@@ -221,7 +221,7 @@ static void a_list_is_read_up_to_its_bounds_and_not_beyond(void **state)
     assert_false(list_reads(1, (uint64_t)DP_OBJECT_BYTES_MAX + 1));
 }
 
-/* Signed, written and read: no bit of a message can be another, and the word comes back whole. */
+/* Signed, written and read: no bit of a message can be changed, and all fields are read back. */
 static void no_bit_of_a_word_can_be_changed_and_every_field_comes_back(void **state)
 {
     const dp_crypto crypto = kit_crypto(1);

@@ -1,4 +1,5 @@
-/* Bytes and form of sums of sites: what collectors say, and an owner's word that names them. */
+/* Bytes and form of sums of sites: the messages of collectors, and an owner's message that names
+ * them. */
 #include "gossip/record/part_sum.h"
 
 #include "gossip/core/msg.h"
@@ -190,7 +191,7 @@ static void a_collector_s_word_has_itself_and_another_in_it(void **state)
     writer = dp_writer_of(room, sizeof room);
     dp_site_sum_msg_write(&writer, &word);
     assert_int_equal(dp_site_sum_msg_read(dp_view_of(room, writer.size), &back), DP_BADMSG);
-    word = word_with_sums(); /* Sums of sums there are none. */
+    word = word_with_sums(); /* A sum of sums does not exist. */
     writer = dp_writer_of(room, sizeof room);
     dp_part_msg_write(&writer, &word);
     room[0] = DP_MSG_SUBTOTAL;

@@ -1,4 +1,4 @@
-/* Messages of peers in a round of parts: words of owners, and contributions. */
+/* Messages of peers in a round of parts: those of owners, and contributions. */
 #include "gossip/round/round_msg.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 
@@ -113,8 +113,8 @@ static void a_word_that_counts_what_nobody_told_empties_no_part(void **state)
     kit_close(world);
 }
 
-/* Nothing is fetched for who has lied, and its holders are not blamed for a size that somebody else
- * has made up. */
+/* Nothing is fetched for a liar, and its holders are not blamed for a size that another node has
+ * invented. */
 static void an_object_told_with_another_size_is_fetched_for_who_tells_the_right_one(void **state)
 {
     kit_world *world = kit_parted(3);
@@ -142,7 +142,7 @@ static void an_object_told_with_another_size_is_fetched_for_who_tells_the_right_
     kit_close(world);
 }
 
-/* The first lie is known as one when the second is judged, and does not speak for it. */
+/* The first lie is known when the second is judged, and does not support it. */
 static void a_second_lie_about_an_object_gets_it_fetched_no_more_than_the_first(void **state)
 {
     kit_world *world = kit_parted(3);

@@ -1,4 +1,4 @@
-/* Bytes of records, certificates and messages: exact, and total for anything else. */
+/* Bytes of records, certificates and messages: exact; all other bytes are refused. */
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -344,7 +344,7 @@ static void only_a_vote_for_a_record_names_one(void **state)
     (void)state;
     dp_vote_msg_write(&writer, &msg);
     assert_int_equal(dp_vote_msg_read(dp_view_of(room, writer.size), &read), DP_OK);
-    room[0] = DP_MSG_PREPARE; /* It has the same form, and nothing to name yet. */
+    room[0] = DP_MSG_PREPARE; /* It has the same form, but names nothing yet. */
     assert_int_equal(dp_vote_msg_read(dp_view_of(room, writer.size), &read), DP_BADMSG);
     msg.vote = (dp_vote){.type = DP_MSG_PREPARE, .ballot = 2};
     writer = dp_writer_of(room, sizeof room);

@@ -1,5 +1,5 @@
-/* Everything that a signed word says is under its signature: a member that passes the word on can
- * change nothing in it. */
+/* The signature covers all fields of a statement: a member that forwards it cannot change any of
+ * them. */
 #include <stddef.h>
 
 #include "gossip/record/record.h"
@@ -21,7 +21,7 @@ typedef struct field {
 static const dp_run_id run = {.bytes = {1, 2}};
 static const dp_hash fork_id = {.bytes = {3, 4}};
 
-/* Holds(word) is true before and false while any byte of a field is another. */
+/* holds(word) is true before, and false while any byte of a field is changed. */
 static void every_byte_counts(uint8_t *word, const field *fields, size_t n,
                               bool (*holds)(const void *word))
 {

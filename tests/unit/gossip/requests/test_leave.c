@@ -1,4 +1,4 @@
-/* Leaving for good: whom a node that wants to go still waits for. */
+/* Leaving for good: the nodes for which a leaving node still waits. */
 #include "gossip/context/context.h"
 #include "gossip/requests/leave.h"
 #include "gossip/requests/request_msg.h"
@@ -28,7 +28,7 @@ static dp_member_state seen_as(const kit_world *world, uint32_t by, uint32_t who
     return dp_members_at(members, dp_members_find(members, &peer))->state;
 }
 
-static void who_does_not_leave_is_not_asked(void **state)
+static void a_member_that_stays_is_not_waited_for(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -44,7 +44,7 @@ static void a_voter_goes_when_those_who_vote_after_it_show_that_they_have_its_re
     (void)state;
     run_until_taken_out(world, 2);
     assert_int_equal(leaving(world, 2), DP_LEAVING_WAITS);
-    assert_true(world->nodes[0].linked[2]); /* Nobody hangs up on it meanwhile. */
+    assert_true(world->nodes[0].linked[2]); /* No node closes its links meanwhile. */
     kit_run_ms(world, 500);
     assert_int_equal(leaving(world, 2), DP_LEAVING_FREE);
     assert_int_equal(seen_as(world, 0, 2), DP_MEMBER_LEFT);
@@ -66,9 +66,9 @@ static void a_voter_that_nobody_answers_any_more_goes_after_a_minute(void **stat
     kit_close(world);
 }
 
-/* Two of three have decided a record that takes one of them out and leaves one voter, who has not
- * heard of it. */
-static void who_lacks_the_removal_has_it_from_who_was_removed(void **state)
+/* Two of three have decided a record that removes one of them and leaves one voter, which has not
+ * received it. */
+static void a_node_that_lacks_the_removal_gets_it_from_the_removed_one(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -98,7 +98,7 @@ static void who_lacks_the_removal_has_it_from_who_was_removed(void **state)
     kit_close(world);
 }
 
-static void who_never_voted_goes_at_once(void **state)
+static void a_node_that_never_voted_leaves_at_once(void **state)
 {
     kit_world *world = kit_together(4);
     uint32_t index = 0;
@@ -154,7 +154,7 @@ static void the_last_member_goes_by_its_own_record(void **state)
     kit_close(world);
 }
 
-static void who_was_removed_may_link_for_a_minute_and_then_no_more(void **state)
+static void a_removed_node_may_link_for_a_minute_and_then_no_more(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -211,15 +211,15 @@ static void a_node_that_was_never_a_member_has_left_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_does_not_leave_is_not_asked),
+        cmocka_unit_test(a_member_that_stays_is_not_waited_for),
         cmocka_unit_test(a_voter_goes_when_those_who_vote_after_it_show_that_they_have_its_removal),
         cmocka_unit_test(a_voter_that_nobody_answers_any_more_goes_after_a_minute),
-        cmocka_unit_test(who_lacks_the_removal_has_it_from_who_was_removed),
-        cmocka_unit_test(who_never_voted_goes_at_once),
+        cmocka_unit_test(a_node_that_lacks_the_removal_gets_it_from_the_removed_one),
+        cmocka_unit_test(a_node_that_never_voted_leaves_at_once),
         cmocka_unit_test(a_sole_voter_is_needed_while_nobody_may_follow),
         cmocka_unit_test(a_voter_that_hears_no_majority_does_not_wait_for_a_record),
         cmocka_unit_test(the_last_member_goes_by_its_own_record),
-        cmocka_unit_test(who_was_removed_may_link_for_a_minute_and_then_no_more),
+        cmocka_unit_test(a_removed_node_may_link_for_a_minute_and_then_no_more),
         cmocka_unit_test(a_word_about_an_earlier_life_comes_back_whole),
         cmocka_unit_test(a_node_that_was_never_a_member_has_left_at_once),
     };

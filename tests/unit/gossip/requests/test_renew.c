@@ -1,6 +1,6 @@
-/* Certificates that are renewed before they end: by whom, for whom, until when. The liars of these
- * tests are a member that would stay for ever by its own word, and one that was put out and goes
- * on. */
+/* Certificates that are renewed before they end: the signers, the holders, the new end. The
+ * attackers of these tests are a member that renews itself forever, and a removed one that
+ * continues. */
 #include "gossip/context/context.h"
 #include "gossip/identity/renewal.h"
 #include "gossip/node/node.h"
@@ -40,7 +40,7 @@ static void members_that_may_invite_and_the_root_key_renew_others(void **state)
     kit_voters(&ledger, 3);
     assert_true(holds(&ledger, renewal_of(1, 2, 100), 50));
     assert_true(holds(&ledger, renewal_of(1, KIT_ROOT, 100), 50));
-    assert_false(holds(&ledger, renewal_of(1, 1, 100), 50)); /* Nobody renews itself, */
+    assert_false(holds(&ledger, renewal_of(1, 1, 100), 50)); /* No member renews itself, */
     assert_false(holds(&ledger, renewal_of(1, 7, 100), 50)); /* nor does a stranger another, */
     ledger.roster[2].caps = DP_CAP_ALL & ~(uint32_t)DP_CAP_INVITE;
     assert_false(holds(&ledger, renewal_of(1, 2, 100), 50)); /* nor one that may not invite, */
@@ -50,7 +50,7 @@ static void members_that_may_invite_and_the_root_key_renew_others(void **state)
     dp_ledger_close(&ledger);
 }
 
-static void who_was_put_out_is_renewed_by_nobody(void **state)
+static void a_removed_member_is_not_renewed(void **state)
 {
     dp_ledger ledger;
 
@@ -107,7 +107,7 @@ static bool sign_without_root(void *context, int key, const char *domain, dp_vie
     return key != DP_KEY_ROOT && kit_sign(context, key, domain, bytes, signature);
 }
 
-/* Node 1 of three, whose certificate is of so many days and ends in so many; nobody has the root
+/* Node 1 of three, with a certificate of so many days that ends in so many; no node has the root
  * key. */
 static kit_world *ending(uint64_t days, uint64_t left)
 {
@@ -196,7 +196,7 @@ static bool answered(const kit_world *world)
     return false;
 }
 
-static void who_is_gone_or_about_to_be_gets_none(void **state)
+static void a_node_that_leaves_or_has_left_gets_no_renewal(void **state)
 {
     kit_world *world = ending(300, 200);
     dp_node *node = world->nodes[0].node;
@@ -217,7 +217,7 @@ static void who_is_gone_or_about_to_be_gets_none(void **state)
     ask(world, 2, 0);
     assert_false(answered(world));
     node->ledger.roster[dp_ledger_find(&node->ledger, &peer)].gone = 0;
-    const uint64_t rejected = kit_look(world, 1).rejected; /* And what is forged is not taken. */
+    const uint64_t rejected = kit_look(world, 1).rejected; /* A forged one is refused. */
     dp_renewal_msg_write(&writer, &forged);
     (void)kit_tell(world, 2, 1, dp_view_of(room, writer.size));
     assert_int_equal(kit_look(world, 1).rejected, rejected + 1);
@@ -237,7 +237,7 @@ static void a_newcomer_believes_what_is_signed_and_a_member_its_chain(void **sta
     (void)state;
     assert_true(dp_node_renewed(node, &good, &peer, node->wall_ms));
     assert_false(dp_node_renewed(node, &own, &peer, node->wall_ms));
-    assert_false(dp_node_renewed(node, &good, &self, node->wall_ms)); /* Of somebody else. */
+    assert_false(dp_node_renewed(node, &good, &self, node->wall_ms)); /* Of another node. */
     node->ledger.roster[dp_ledger_find(&node->ledger, &self)].gone = DP_REMOVE_ABSENT;
     node->mode = DP_MODE_JOINING;
     assert_true(dp_node_renewed(node, &own, &peer, node->wall_ms));
@@ -276,13 +276,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_that_may_invite_and_the_root_key_renew_others),
-        cmocka_unit_test(who_was_put_out_is_renewed_by_nobody),
+        cmocka_unit_test(a_removed_member_is_not_renewed),
         cmocka_unit_test(a_renewal_has_its_time_and_is_for_one_node),
         cmocka_unit_test(a_renewal_comes_back_as_it_was),
         cmocka_unit_test(a_node_is_renewed_in_the_last_third_of_its_time_and_once),
         cmocka_unit_test(where_the_one_that_gave_it_is_put_out_another_is_asked),
         cmocka_unit_test(with_the_root_key_a_node_renews_itself),
-        cmocka_unit_test(who_is_gone_or_about_to_be_gets_none),
+        cmocka_unit_test(a_node_that_leaves_or_has_left_gets_no_renewal),
         cmocka_unit_test(a_newcomer_believes_what_is_signed_and_a_member_its_chain),
         cmocka_unit_test(no_byte_of_a_renewal_can_be_another),
     };

@@ -1,4 +1,4 @@
-/* Requests that wait for the next record: which are taken, how long they stand, what of them a
+/* Requests that wait for the next record: the accepted ones, their lifetime, and those that a
  * record lists. */
 #include "gossip/context/context.h"
 #include "gossip/requests/request_msg.h"

@@ -1,5 +1,5 @@
-/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by
- * one. The liar holds the token of LEAKED and has any number of identities. */
+/* Revoked invites among whole nodes: the informed nodes, the immediate effects, and members that
+ * joined by one. The attacker holds the token of LEAKED and has any number of identities. */
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
@@ -103,7 +103,7 @@ static bool hung_up(const kit_world *world, uint32_t i)
     return found;
 }
 
-static void who_waits_with_it_is_cut_by_the_record_that_says_so(void **state)
+static void the_record_that_revokes_an_invite_cuts_its_guests(void **state)
 {
     kit_world *world = kit_together(3);
     dp_why why = {""};
@@ -228,7 +228,7 @@ static void the_roster_tells_who_came_by_which_invite_and_who_is_gone(void **sta
     kit_close(world);
 }
 
-static void who_was_brought_by_a_member_that_came_so_is_put_out_too(void **state)
+static void a_member_invited_by_such_a_member_is_removed_too(void **state)
 {
     const dp_invite_id leaked = {{LEAKED}};
     const dp_invite_id other = {{1}};
@@ -264,7 +264,8 @@ static void an_order_that_cannot_be_obeyed_says_why(void **state)
     assert_int_equal(give(world, 1, order, &why), DP_TOOBIG);
     assert_non_null(strstr(why.text, "256 revoked invites, the largest number"));
     ledger->n_revoked = 0;
-    order.until_ms = 1; /* Long over, and of no harm: 400 days after it the word is forgotten. */
+    /* Expired for long, and harmless: the statement is forgotten 400 days after the end. */
+    order.until_ms = 1;
     assert_int_equal(give(world, 1, order, &why), DP_OK);
     kit_close(world);
 }
@@ -299,7 +300,7 @@ static void a_word_by_somebody_who_may_not_is_refused_and_reaches_nobody(void **
     kit_close(world);
 }
 
-static void who_waits_with_a_revoked_invite_is_told(void **state)
+static void a_guest_with_a_revoked_invite_is_told(void **state)
 {
     kit_world *world = kit_together(3);
     dp_node *node = world->nodes[2].node;
@@ -352,16 +353,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_revoked_invite_admits_nobody_from_the_order_on),
-        cmocka_unit_test(who_waits_with_it_is_cut_by_the_record_that_says_so),
+        cmocka_unit_test(the_record_that_revokes_an_invite_cuts_its_guests),
         cmocka_unit_test(the_chain_has_it_within_a_round),
         cmocka_unit_test(members_that_came_by_it_stay_unless_they_are_named),
         cmocka_unit_test(
             of_members_that_came_by_it_one_that_administers_is_put_out_by_the_root_key),
         cmocka_unit_test(the_roster_tells_who_came_by_which_invite_and_who_is_gone),
-        cmocka_unit_test(who_was_brought_by_a_member_that_came_so_is_put_out_too),
+        cmocka_unit_test(a_member_invited_by_such_a_member_is_removed_too),
         cmocka_unit_test(an_order_that_cannot_be_obeyed_says_why),
         cmocka_unit_test(a_word_by_somebody_who_may_not_is_refused_and_reaches_nobody),
-        cmocka_unit_test(who_waits_with_a_revoked_invite_is_told),
+        cmocka_unit_test(a_guest_with_a_revoked_invite_is_told),
         cmocka_unit_test(a_fork_revokes_again_what_was_revoked_since),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* The join secret rotated among whole nodes: who gets the new one, and when it is used. The liars
- * of these tests wait for admission and ask for the secret, or give out another one than the chain
- * names. */
+/* The join secret rotated among whole nodes: the nodes that get the new one, and the time of its
+ * use. The attackers of these tests wait for admission and ask for the secret, or spread another
+ * one than the chain names. */
 #include "gossip/context/context.h"
 #include "gossip/requests/requests.h"
 #include "gossip/requests/rotate.h"
@@ -61,7 +61,7 @@ static void every_member_has_the_secret_when_the_chain_names_it(void **state)
     kit_close(world);
 }
 
-static void who_may_not_administer_rotates_nothing(void **state)
+static void a_member_that_is_no_admin_rotates_nothing(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -124,8 +124,7 @@ static void after_the_last_epoch_there_is_no_new_secret(void **state)
     kit_close(world);
 }
 
-/* The chain names a secret that node 2 does not have, since it was away when the others were
- * told. */
+/* The chain names a secret that node 2 does not have, since it was away when the others got it. */
 static kit_world *one_lacks(void)
 {
     kit_world *world = kit_together(3);
@@ -179,7 +178,7 @@ static void a_secret_that_the_chain_does_not_name_is_not_taken(void **state)
 }
 
 /* A message of member 1 about a new secret, signed with its own key; junk: with a secret other than
- * the one that the word commits to. */
+ * the committed one. */
 static dp_view word_from(uint8_t *room, size_t size, uint16_t epoch, bool junk)
 {
     const dp_crypto crypto = kit_crypto(1);
@@ -239,7 +238,7 @@ static void a_word_that_is_over_is_taken_from_nobody_again(void **state)
     kit_close(world);
 }
 
-/* An admin signs an epoch and gives its secret to nobody. */
+/* An admin signs an epoch and gives its secret to no node. */
 static void an_epoch_whose_secret_nobody_has_is_followed_by_the_next(void **state)
 {
     kit_world *world = kit_together(3);
@@ -274,7 +273,7 @@ static bool sent(const kit_world *world, uint32_t i, uint8_t type)
     return found;
 }
 
-static void who_waits_for_admission_gets_no_secret(void **state)
+static void a_guest_that_waits_for_admission_gets_no_secret(void **state)
 {
     static const uint8_t question[DP_MSG_HEAD_BYTES] = {DP_MSG_SECRET_GET, DP_MSG_VERSION};
     kit_world *world = kit_together(3);
@@ -306,7 +305,7 @@ static void a_secret_of_the_same_epoch_that_the_chain_does_not_name_is_asked_for
     assert_int_equal(node->ledger.epoch.epoch, 1);
     for (uint32_t what = 0; what < 4; what++) {
         held->n = what == 3 ? 0 : 1;
-        held->items[0].epoch = what == 2 ? 2 : 1; /* A later one is of a chain that goes on. */
+        held->items[0].epoch = what == 2 ? 2 : 1; /* A later one is of a chain that continues. */
         memcpy(held->items[0].bytes, fresh, sizeof fresh);
         held->items[0].bytes[0] ^= what != 0;
         rotate_of(world, 0)->asked_at = (dp_time){0};
@@ -324,7 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_member_has_the_secret_when_the_chain_names_it),
-        cmocka_unit_test(who_may_not_administer_rotates_nothing),
+        cmocka_unit_test(a_member_that_is_no_admin_rotates_nothing),
         cmocka_unit_test(a_key_that_does_not_sign_rotates_nothing),
         cmocka_unit_test(after_the_last_epoch_there_is_no_new_secret),
         cmocka_unit_test(a_member_that_lacks_the_secret_asks_and_gets_it),
@@ -332,7 +331,7 @@ int main(void)
         cmocka_unit_test(a_word_that_is_forged_or_has_junk_with_it_waits_for_no_record),
         cmocka_unit_test(a_word_that_is_over_is_taken_from_nobody_again),
         cmocka_unit_test(an_epoch_whose_secret_nobody_has_is_followed_by_the_next),
-        cmocka_unit_test(who_waits_for_admission_gets_no_secret),
+        cmocka_unit_test(a_guest_that_waits_for_admission_gets_no_secret),
         cmocka_unit_test(a_secret_of_the_same_epoch_that_the_chain_does_not_name_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

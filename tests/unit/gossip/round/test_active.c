@@ -54,7 +54,7 @@ static void a_member_works_unless_something_is_known_against_it(void **state)
         const uint64_t round = node->ledger.round;
         const uint32_t row = dp_ledger_find(&node->ledger, &member->peer);
         const uint64_t included = node->ledger.roster[row].included;
-        if (what == 9) { /* Far behind, by its own word and by the chain. */
+        if (what == 9) { /* Far behind, by its own summary and by the chain. */
             node->ledger.roster[row].included = 0;
             assert_true(round > 2);
         }
@@ -63,7 +63,7 @@ static void a_member_works_unless_something_is_known_against_it(void **state)
         assert_int_equal(dp_round_works(node, index), works);
         assert_int_equal(dp_round_is_active(node, index), active);
         assert_int_equal(dp_round_active(node), active ? 3 : 2);
-        claim_by(node, OTHER); /* A READY of it counts more than its word. */
+        claim_by(node, OTHER); /* Its READY takes precedence over its summary. */
         assert_int_equal(dp_round_works(node, index), what != 1);
         assert_int_equal(dp_round_is_active(node, index), what != 1);
         node->round->n_claims = 0;

@@ -46,7 +46,7 @@ static void looks_busy(kit_world *world, uint32_t i)
     member->has_summary = true;
 }
 
-static void who_has_a_link_is_admitted_before_it_has_done_anything(void **state)
+static void a_linked_newcomer_is_admitted_before_it_works(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -99,7 +99,7 @@ static void no_round_waits_for_a_guest(void **state)
 }
 
 /* Behind an address that no voter reaches and that reaches none. */
-static void who_reaches_no_voter_is_told_of_by_a_member(void **state)
+static void a_member_reports_a_newcomer_that_reaches_no_voter(void **state)
 {
     kit_world *world = kit_together(4);
     uint32_t plain = 0;
@@ -131,13 +131,13 @@ static void tell_of(dp_node *node, uint32_t i, dp_status expected)
     assert_int_equal(dp_admit_message(node, dp_view_of(bytes, writer.size - 1)), DP_BADMSG);
 }
 
-static void what_members_tell_of_is_bounded_and_forgotten(void **state)
+static void reported_newcomers_are_bounded_and_forgotten(void **state)
 {
     kit_world *world = kit_together(3);
     dp_node *node = world->nodes[0].node;
 
     (void)state;
-    tell_of(node, 100, DP_DENIED); /* With the credential of somebody else. */
+    tell_of(node, 100, DP_DENIED); /* With the credential of another node. */
     for (uint32_t i = 0; i < DP_TOLD_GUESTS_MAX; i++) {
         tell_of(node, 100 + i, DP_OK);
         tell_of(node, 100 + i, DP_OK);
@@ -148,7 +148,7 @@ static void what_members_tell_of_is_bounded_and_forgotten(void **state)
     kit_close(world);
 }
 
-static void who_may_not_train_is_not_admitted(void **state)
+static void a_newcomer_that_may_not_train_is_not_admitted(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -190,7 +190,7 @@ static void many_of_one_invite_keep_nobody_of_another_waiting(void **state)
     kit_close(world);
 }
 
-/* The node on whose invite a newcomer's credential rests. */
+/* The node that made the invite of a newcomer's credential. */
 static dp_peer inviter;
 
 static dp_status admit_resting(void *context, dp_view credential, const dp_run_id *run,
@@ -203,8 +203,8 @@ static dp_status admit_resting(void *context, dp_view credential, const dp_run_i
     return DP_OK;
 }
 
-/* Else no record would hold as long as the newcomer waits: the invite is of a node that the record
- * itself puts out. */
+/* Otherwise no record would be valid while the newcomer waits: its invite is of a node that the
+ * record itself removes. */
 static void an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited(void **state)
 {
     enum { AWAY = 3 };
@@ -241,7 +241,7 @@ static void an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited(v
     kit_close(world);
 }
 
-/* Each of them is signed or asked for, or is a guest's own affair; none speaks of anybody else. */
+/* Each of them is signed or requested, or concerns only the guest; none is about another node. */
 static void a_guest_asks_and_does_not_tell(void **state)
 {
     static const dp_msg_type asks[] = {DP_MSG_RECORDS_GET, DP_MSG_INFO_GET, DP_MSG_CHUNK_GET,
@@ -256,18 +256,18 @@ static void a_guest_asks_and_does_not_tell(void **state)
     for (uint32_t i = 0; i < sizeof tells / sizeof tells[0]; i++) {
         assert_true(dp_admit_members_only((uint8_t)tells[i]));
     }
-    assert_false(dp_admit_members_only(255)); /* Counted as nonsense, like anybody's. */
+    assert_false(dp_admit_members_only(255)); /* Counted as invalid, as from any peer. */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_has_a_link_is_admitted_before_it_has_done_anything),
+        cmocka_unit_test(a_linked_newcomer_is_admitted_before_it_works),
         cmocka_unit_test(in_a_long_round_a_record_of_its_own_admits),
         cmocka_unit_test(no_round_waits_for_a_guest),
-        cmocka_unit_test(who_reaches_no_voter_is_told_of_by_a_member),
-        cmocka_unit_test(what_members_tell_of_is_bounded_and_forgotten),
-        cmocka_unit_test(who_may_not_train_is_not_admitted),
+        cmocka_unit_test(a_member_reports_a_newcomer_that_reaches_no_voter),
+        cmocka_unit_test(reported_newcomers_are_bounded_and_forgotten),
+        cmocka_unit_test(a_newcomer_that_may_not_train_is_not_admitted),
         cmocka_unit_test(many_of_one_invite_keep_nobody_of_another_waiting),
         cmocka_unit_test(an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited),
         cmocka_unit_test(a_guest_asks_and_does_not_tell),

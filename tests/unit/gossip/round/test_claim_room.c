@@ -1,4 +1,4 @@
-/* More contributions are told than a node follows: which ones keep their places. */
+/* More contributions are announced than a node follows: the ones that keep their places. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
@@ -22,7 +22,7 @@ static kit_world *with_room(uint32_t room)
     return world;
 }
 
-/* A READY of this author, whose blob nobody has. */
+/* A READY of this author whose blob no node has. */
 static void tell(kit_world *world, uint32_t author)
 {
     const dp_ledger *ledger = &world->nodes[0].node->ledger;
@@ -71,7 +71,7 @@ static void a_member_s_claim_finds_room_when_nothing_comes_of_another(void **sta
     kit_close(world);
 }
 
-static void whose_claim_gave_way_displaces_nobody_in_that_round(void **state)
+static void a_displaced_author_displaces_no_other_in_that_round(void **state)
 {
     kit_world *world = with_room(1);
 
@@ -124,7 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_member_s_claim_finds_room_when_nothing_comes_of_another),
-        cmocka_unit_test(whose_claim_gave_way_displaces_nobody_in_that_round),
+        cmocka_unit_test(a_displaced_author_displaces_no_other_in_that_round),
         cmocka_unit_test(a_claim_whose_blob_is_here_keeps_its_place),
         cmocka_unit_test(a_newcomer_s_claim_is_not_followed),
     };

@@ -71,7 +71,7 @@ static bool wants(const kit_world *world, const dp_hash *root)
 
 /* It would have every voter fetch, store and hand to its trainer as much as an object may be
  * long. */
-static void who_tells_a_thousand_bytes_gives_no_more(void **state)
+static void an_author_that_claims_a_thousand_bytes_gives_no_more(void **state)
 {
     kit_world *world = silent();
     const dp_hash root = object_of(1);
@@ -92,9 +92,9 @@ static void who_tells_a_thousand_bytes_gives_no_more(void **state)
     kit_close(world);
 }
 
-/* Another's object with a size that is made up: neither its author nor who holds it is the worse
- * for that. */
-static void who_names_an_object_rightly_gets_it_fetched_whatever_others_say(void **state)
+/* Another member's object with an invented size: neither its author nor its holders are
+ * affected. */
+static void a_right_claim_is_fetched_despite_false_ones(void **state)
 {
     (void)state;
     for (uint32_t first = 0; first < 2; first++) {
@@ -111,7 +111,7 @@ static void who_names_an_object_rightly_gets_it_fetched_whatever_others_say(void
     }
 }
 
-static void what_is_longer_than_any_update_of_the_run_is_not_followed(void **state)
+static void a_claim_longer_than_any_update_of_the_run_is_not_followed(void **state)
 {
     kit_world *world = silent();
     const uint64_t most = dp_manifest_update_bytes_max(&world->nodes[0].node->manifest);
@@ -125,7 +125,7 @@ static void what_is_longer_than_any_update_of_the_run_is_not_followed(void **sta
     kit_close(world);
 }
 
-/* Each lies in memory as a whole until it is decoded, and a round has many. */
+/* Each is whole in memory until it is decoded, and a round has many. */
 static void few_large_updates_are_decoded_at_a_time_and_one_always(void **state)
 {
     kit_world *world = kit_together(3);
@@ -173,9 +173,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_large_updates_are_decoded_at_a_time_and_one_always),
-        cmocka_unit_test(who_tells_a_thousand_bytes_gives_no_more),
-        cmocka_unit_test(who_names_an_object_rightly_gets_it_fetched_whatever_others_say),
-        cmocka_unit_test(what_is_longer_than_any_update_of_the_run_is_not_followed),
+        cmocka_unit_test(an_author_that_claims_a_thousand_bytes_gives_no_more),
+        cmocka_unit_test(a_right_claim_is_fetched_despite_false_ones),
+        cmocka_unit_test(a_claim_longer_than_any_update_of_the_run_is_not_followed),
         cmocka_unit_test(a_lie_about_a_length_has_the_round_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

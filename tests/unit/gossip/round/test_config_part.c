@@ -1,5 +1,5 @@
-/* Voters repaired, handed over and put out: what stands in the config part of a record, with and
- * without a round. */
+/* Voters that are replaced, handed over and removed: the config part of a record, with and without
+ * a round. */
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/requests/request_msg.h"
@@ -100,7 +100,7 @@ static void voters_become_no_more_while_one_of_them_is_dead(void **state)
     kit_run_ms(world, 8000);
     assert_true(kit_look(world, 0).round > before + 4);
     assert_int_equal(kit_look(world, 0).members, 5);
-    /* With two newcomers that are gone as well, two of five would not decide. */
+    /* If two newcomers are lost too, two of five could not decide. */
     assert_int_equal(kit_look(world, 0).voters, 3);
     kit_boot(world, 2);
     for (uint32_t i = 0; i < 5; i++) {
@@ -226,7 +226,7 @@ static void a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody(void **st
     kit_close(world);
 }
 
-static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
+static void a_revoked_member_is_out_at_once_and_then_by_the_chain(void **state)
 {
     kit_world *world = kit_together(4);
     dp_why why = {""};
@@ -238,7 +238,7 @@ static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_false(world->nodes[i].linked[3]);
         assert_false(dp_round_may_contribute(world->nodes[i].node, &gone));
-        kit_link(world, i, 3); /* Nobody keeps the link. */
+        kit_link(world, i, 3); /* No node keeps the link. */
         kit_drain(world);
         assert_false(world->nodes[i].linked[3]);
     }
@@ -270,7 +270,7 @@ static bool would_list(const kit_world *world, uint32_t at, uint32_t who)
     return false;
 }
 
-/* A record that closes no round may remove somebody whose contribution lies here. */
+/* A record without a round may remove a member whose contribution is held here. */
 static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **state)
 {
     kit_world *world = kit_together(4);
@@ -323,7 +323,7 @@ static void fences_stand_in_a_record_in_order_of_key(void **state)
     kit_close(world);
 }
 
-static void only_who_may_revokes(void **state)
+static void only_members_with_the_right_revoke(void **state)
 {
     kit_world *world = kit_together(3);
     dp_why why = {""};
@@ -388,10 +388,10 @@ int main(void)
         cmocka_unit_test(a_sole_voter_that_leaves_hands_over_first),
         cmocka_unit_test(a_sole_voter_stays_while_nobody_may_follow),
         cmocka_unit_test(a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody),
-        cmocka_unit_test(who_is_revoked_is_out_at_once_and_then_by_the_chain),
+        cmocka_unit_test(a_revoked_member_is_out_at_once_and_then_by_the_chain),
         cmocka_unit_test(the_claim_of_who_was_removed_between_rounds_is_not_listed),
         cmocka_unit_test(fences_stand_in_a_record_in_order_of_key),
-        cmocka_unit_test(only_who_may_revokes),
+        cmocka_unit_test(only_members_with_the_right_revoke),
         cmocka_unit_test(a_voter_that_is_dead_for_long_stays_where_nobody_can_take_its_place),
     };
 

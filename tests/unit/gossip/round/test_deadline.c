@@ -139,7 +139,7 @@ static void each_part_leaves_once_and_the_own_ones_do_not(void **state)
     assert_int_equal(dp_deadline_scatter(UINT64_MAX, 65536, 1), 0);
 }
 
-static void who_sends_for_long_or_opens_late_trains_less_and_never_nothing(void **state)
+static void a_node_that_sends_long_or_opens_late_trains_less_but_not_zero(void **state)
 {
     const uint64_t round = 30 * DP_SECOND;
 
@@ -183,7 +183,7 @@ int main(void)
         cmocka_unit_test(enough_is_never_more_than_there_are),
         cmocka_unit_test(a_thin_line_needs_two_copies_time_where_two_fetch),
         cmocka_unit_test(each_part_leaves_once_and_the_own_ones_do_not),
-        cmocka_unit_test(who_sends_for_long_or_opens_late_trains_less_and_never_nothing),
+        cmocka_unit_test(a_node_that_sends_long_or_opens_late_trains_less_but_not_zero),
         cmocka_unit_test(the_longer_grace_is_given_in_rounds_of_a_period_that_doubles),
     };
 

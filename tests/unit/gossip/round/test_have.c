@@ -1,5 +1,5 @@
-/* Voters tell which updates they hold, in few messages, and send READYs on only where they may not
- * arrive by themselves. */
+/* Voters announce the updates that they hold in few messages, and forward READYs only where these
+ * may not arrive directly. */
 #include "tests/unit/gossip/kit/node_kit.h"
 
 enum { NODES = 5, ROUNDS = 10 };
@@ -28,7 +28,8 @@ static void updates_that_come_together_are_told_in_one_message(void **state)
     /* Each voter to each other: once, and again when the next slot begins. */
     const uint32_t once = ROUNDS * voters * (voters - 1);
     assert_in_range(world->sent[DP_MSG_HAVE], once, 2 * once);
-    /* Each author to all, and once again; nobody sends on what all have heard from its author. */
+    /* Each author to all, and one repetition; no node forwards a READY that all have from its
+     * author. */
     assert_in_range(world->sent[DP_MSG_READY], once, 3 * once);
     kit_run_ms(world, 10000);
     assert_int_equal(world->sent[DP_MSG_RELAY], 0); /* All are linked, and no link is mute. */
@@ -48,8 +49,8 @@ static void the_ready_of_a_voter_reaches_those_that_do_not_hear_it(void **state)
     kit_close(world);
 }
 
-/* One that takes its time is told of when it comes, and the others are not held back by it. */
-static void what_comes_later_is_told_later(void **state)
+/* A slow one is announced when it arrives, and does not delay the others. */
+static void an_update_that_arrives_later_is_announced_later(void **state)
 {
     kit_world *world = kit_together(NODES);
 
@@ -60,7 +61,7 @@ static void what_comes_later_is_told_later(void **state)
     dp_round_have_soon(node);
     const dp_time at = node->round->have_at;
     assert_true(at.us > node->now.us && at.us <= node->now.us + DP_HAVE_US_MAX);
-    dp_round_have_soon(node); /* Another one: nobody waits longer for it. */
+    dp_round_have_soon(node); /* Another one: it extends no wait. */
     assert_int_equal(node->round->have_at.us, at.us);
     assert_true(dp_node_wake(node).us <= at.us);
     kit_run_ms(world, DP_HAVE_US_MAX / DP_MS + KIT_STEP_MS);
@@ -94,7 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_that_come_together_are_told_in_one_message),
         cmocka_unit_test(the_ready_of_a_voter_reaches_those_that_do_not_hear_it),
-        cmocka_unit_test(what_comes_later_is_told_later),
+        cmocka_unit_test(an_update_that_arrives_later_is_announced_later),
         cmocka_unit_test(a_voter_counts_itself_among_those_that_hold_what_it_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

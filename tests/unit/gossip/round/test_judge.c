@@ -1,4 +1,4 @@
-/* Which updates are found harmful, and who is accused: over numbers alone. */
+/* Updates that are found harmful, and accused members: only with numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void become_usual(void)
     assert_int_equal(judge.align.value, USUAL);
 }
 
-static void what_leads_elsewhere_than_usual_is_found(void **state)
+static void an_update_in_an_unusual_direction_is_found(void **state)
 {
     (void)state;
     become_usual();
@@ -82,7 +82,7 @@ static void what_leads_elsewhere_than_usual_is_found(void **state)
     assert_int_equal(find_aligned(2, 5, USUAL / DP_JUDGE_SHARE), DP_FOUND_AGAINST);
 }
 
-static void who_has_unlike_data_is_not_found_harmful(void **state)
+static void a_member_with_unlike_data_is_not_found_harmful(void **state)
 {
     (void)state;
     become_usual();
@@ -96,9 +96,9 @@ static void before_anything_is_usual_only_the_opposite_is_found(void **state)
     assert_int_equal(find_aligned(1, 1, -1), DP_FOUND_AGAINST);
 }
 
-/* Half of the updates are the attacker's, and none of them moves what is usual below what the
- * honest half has. */
-static void what_is_usual_is_of_the_one_in_the_middle(void **state)
+/* Half of the updates are the attacker's, and they cannot move the usual value below that of the
+ * honest half. */
+static void the_usual_value_is_the_median(void **state)
 {
     (void)state;
     become_usual();
@@ -112,7 +112,7 @@ static void what_is_usual_is_of_the_one_in_the_middle(void **state)
     (void)find_aligned(0, 30, -USUAL);
     dp_judge_open_round(&judge); /* Half of them lead elsewhere. */
     assert_int_equal(judge.align.value, USUAL);
-    dp_judge_open_round(&judge); /* A round of which nothing was judged says nothing. */
+    dp_judge_open_round(&judge); /* A round without a judged update does not change it. */
     assert_int_equal(judge.align.value, USUAL);
 }
 
@@ -126,8 +126,8 @@ static dp_judgement find_gains(int32_t align, dp_gain held, dp_gain claimed)
     return find(0, round++, &found);
 }
 
-/* Of a minority with other data every update leads elsewhere; it helps all the same, mostly on what
- * it was made of. */
+/* Every update of a minority with other data has another direction; it helps nevertheless, mostly
+ * on its own data. */
 static void a_suspect_that_helps_is_acquitted(void **state)
 {
     const dp_gain none = {0};
@@ -146,10 +146,10 @@ static void a_suspect_that_helps_is_acquitted(void **state)
     assert_int_equal(find_gains(-1, small, none), DP_FOUND_AGAINST);
     assert_int_equal(find_gains(-1, loss, small), DP_FOUND_AGAINST);
     assert_int_equal(find_gains(-1, unsure, none), DP_FOUND_AGAINST);
-    assert_int_equal(find_gains(USUAL, loss, none), DP_FOUND_GOOD); /* Nobody asks. */
+    assert_int_equal(find_gains(USUAL, loss, none), DP_FOUND_GOOD); /* No test is needed. */
 }
 
-/* A few samples can be learnt by heart, at the cost of everything else. */
+/* A few samples can be memorized, at the cost of all others. */
 static void a_gain_on_its_own_samples_does_not_pay_for_others_loss(void **state)
 {
     const dp_gain heart = {.micro = 10000, .error_micro = 100, .tokens = 64};
@@ -165,7 +165,7 @@ static void a_gain_on_its_own_samples_does_not_pay_for_others_loss(void **state)
                      DP_FOUND_AGAINST); /* As much as the sum's error. */
 }
 
-static void who_is_suspect_is_looked_at_again_and_nobody_else(void **state)
+static void only_a_suspect_is_judged_again(void **state)
 {
     dp_judged found = aligned(USUAL / DP_JUDGE_SHARE + 1);
 
@@ -245,8 +245,8 @@ static void the_copy_is_the_one_that_was_told_later_whichever_is_judged_first(vo
     assert_true(exposed.bytes[0] != 0);
 }
 
-/* At another voter the author's word may have come later: a copy of this round is left out, and no
- * reason to put anybody out. */
+/* At another voter the author's READY may have arrived later: a copy in this round is left out, but
+ * is not a reason for a removal. */
 static void a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does(void **state)
 {
     const dp_peer thief = peer_of(1);
@@ -269,7 +269,7 @@ static void a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does(void **
     assert_true(dp_judge_accuses(&judge, &thief));
 }
 
-/* A liar cannot move what is usual by its own updates where voters train, nor copy a voter. */
+/* If voters train, a liar can neither move the usual value by its own updates, nor copy a voter. */
 static void voters_say_what_is_usual_and_are_copied_by_nobody(void **state)
 {
     const dp_peer voter = peer_of(0);
@@ -300,7 +300,7 @@ static void updates_that_look_like_nothing_are_no_copies(void **state)
     assert_int_equal(find(1, 1, &found), DP_FOUND_GOOD);
 }
 
-static void who_does_harm_most_of_the_time_is_accused_and_nobody_else(void **state)
+static void only_a_member_harmful_most_of_the_time_is_accused(void **state)
 {
     const dp_peer peer = peer_of(0);
     uint64_t round = 1;
@@ -339,7 +339,7 @@ static void a_round_counts_once(void **state)
     assert_false(dp_judge_accuses(&judge, &peer));
 }
 
-static void what_could_not_be_measured_is_held_against_nobody(void **state)
+static void a_failed_measurement_accuses_no_member(void **state)
 {
     const dp_judged found = {.failed = true, .compared = true, .align = -1};
 
@@ -394,8 +394,8 @@ static void every_judgement_has_words(void **state)
     }
 }
 
-/* Judged before the update that it may be of, and told after it. */
-static void who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy(void **state)
+/* Judged before the update that it may copy, but announced after it. */
+static void a_difference_of_as_many_bits_as_the_limit_is_no_copy(void **state)
 {
     const dp_peer author = peer_of(0);
     const dp_peer thief = peer_of(1);
@@ -417,13 +417,13 @@ static void who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_leads_elsewhere_than_usual_is_found, setup),
-        cmocka_unit_test_setup(who_has_unlike_data_is_not_found_harmful, setup),
+        cmocka_unit_test_setup(an_update_in_an_unusual_direction_is_found, setup),
+        cmocka_unit_test_setup(a_member_with_unlike_data_is_not_found_harmful, setup),
         cmocka_unit_test_setup(before_anything_is_usual_only_the_opposite_is_found, setup),
-        cmocka_unit_test_setup(what_is_usual_is_of_the_one_in_the_middle, setup),
+        cmocka_unit_test_setup(the_usual_value_is_the_median, setup),
         cmocka_unit_test_setup(a_suspect_that_helps_is_acquitted, setup),
         cmocka_unit_test_setup(a_gain_on_its_own_samples_does_not_pay_for_others_loss, setup),
-        cmocka_unit_test_setup(who_is_suspect_is_looked_at_again_and_nobody_else, setup),
+        cmocka_unit_test_setup(only_a_suspect_is_judged_again, setup),
         cmocka_unit_test_setup(a_copy_that_was_changed_a_little_is_found, setup),
         cmocka_unit_test_setup(an_old_update_of_one_s_own_is_a_copy_for_some_rounds, setup),
         cmocka_unit_test_setup(work_that_no_record_listed_is_no_copy_of_itself, setup),
@@ -432,15 +432,15 @@ int main(void)
         cmocka_unit_test_setup(a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does, setup),
         cmocka_unit_test_setup(voters_say_what_is_usual_and_are_copied_by_nobody, setup),
         cmocka_unit_test_setup(updates_that_look_like_nothing_are_no_copies, setup),
-        cmocka_unit_test_setup(who_does_harm_most_of_the_time_is_accused_and_nobody_else, setup),
+        cmocka_unit_test_setup(only_a_member_harmful_most_of_the_time_is_accused, setup),
         cmocka_unit_test_setup(a_round_counts_once, setup),
-        cmocka_unit_test_setup(what_could_not_be_measured_is_held_against_nobody, setup),
+        cmocka_unit_test_setup(a_failed_measurement_accuses_no_member, setup),
         cmocka_unit_test_setup(where_there_is_no_room_the_member_judged_longest_ago_is_forgotten,
                                setup),
         cmocka_unit_test(
             suspects_share_three_percent_of_a_voters_training_and_get_four_windows_at_least),
         cmocka_unit_test(every_judgement_has_words),
-        cmocka_unit_test(who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy),
+        cmocka_unit_test(a_difference_of_as_many_bits_as_the_limit_is_no_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void find_harmful(kit_world *world, uint32_t voters, uint32_t who)
     }
 }
 
-static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void **state)
+static void an_update_that_a_majority_finds_harmful_is_neither_listed_nor_awaited(void **state)
 {
     kit_world *world = kit_together(NODES);
 
@@ -47,7 +47,7 @@ static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void 
     run_rounds(world, 2);
     assert_true(lists(world, LIAR));
     find_harmful(world, 7, LIAR);
-    run_rounds(world, 3); /* Some of what it published before counts yet. */
+    run_rounds(world, 3); /* Some of its earlier publications still count. */
     for (uint32_t i = 0; i < 2; i++) {
         run_rounds(world, 1);
         assert_false(lists(world, LIAR));
@@ -57,7 +57,7 @@ static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void 
     kit_close(world);
 }
 
-static void what_one_voter_finds_harmful_counts(void **state)
+static void an_update_that_one_voter_finds_harmful_counts(void **state)
 {
     kit_world *world = kit_together(NODES);
 
@@ -74,8 +74,8 @@ static void what_one_voter_finds_harmful_counts(void **state)
     kit_close(world);
 }
 
-/* Six harmful updates of eight, and the words of two voters. */
-static void who_does_harm_round_after_round_is_put_out(void **state)
+/* Six harmful updates of eight, and the accusations of two voters. */
+static void a_member_that_harms_round_after_round_is_removed(void **state)
 {
     kit_world *world = kit_together(NODES);
     const dp_peer liar = kit_peer(LIAR);
@@ -88,15 +88,14 @@ static void who_does_harm_round_after_round_is_put_out(void **state)
     for (uint32_t i = 0; i < VOTERS; i++) {
         const dp_ledger *ledger = &world->nodes[i].node->ledger;
         assert_int_equal(kit_look(world, i).members, VOTERS);
-        assert_true(dp_ledger_barred(ledger, &liar)); /* Its token lets it in no more. */
+        assert_true(dp_ledger_barred(ledger, &liar)); /* Its token no longer admits it. */
         assert_int_equal(ledger->roster[dp_ledger_find(ledger, &liar)].gone, DP_REMOVE_HARMFUL);
     }
     assert_false(world->nodes[0].linked[LIAR]);
     kit_close(world);
 }
 
-/* Voters are trusted: whatever would be found, their updates count, and a round has somebody to
- * list. */
+/* Voters are trusted: their updates count in any case, so a round has contributions to list. */
 static void the_updates_of_voters_are_not_judged(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -108,15 +107,16 @@ static void the_updates_of_voters_are_not_judged(void **state)
     run_rounds(world, 16);
     for (uint32_t i = 0; i < VOTERS; i++) {
         assert_true(lists(world, i));
-        assert_true(world->nodes[i].judged > 0); /* For what is usual, and for copies of them. */
+        /* To compute the usual values, and to find copies of them. */
+        assert_true(world->nodes[i].judged > 0);
     }
     assert_int_equal(kit_look(world, 1).members, VOTERS);
     assert_int_equal(kit_look(world, 1).voters, VOTERS);
     kit_close(world);
 }
 
-/* A liar that hurries is not listed before anybody has looked at it, and nobody waits for that for
- * long. */
+/* An early update of a liar is not listed before it is judged, and the round does not wait for that
+ * for long. */
 static void nothing_is_listed_before_it_is_judged(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -139,8 +139,8 @@ static void nothing_is_listed_before_it_is_judged(void **state)
     kit_close(world);
 }
 
-/* The author has signed its hash before chance says what it will be measured on; no two voters,
- * rounds or updates are measured alike. */
+/* The author has signed the hash before the samples of the measurement are drawn; voters, rounds
+ * and updates all have different samples. */
 static void windows_are_drawn_anew_for_every_update(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -164,8 +164,8 @@ static void windows_are_drawn_anew_for_every_update(void **state)
     kit_close(world);
 }
 
-/* A liar that names a voter's blob as its own needs no more than to hear of it. It gains nothing,
- * and nobody is accused. */
+/* A liar can name a voter's blob as its own as soon as it knows of it. It gains nothing, and no
+ * member is accused. */
 static void one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -200,9 +200,9 @@ static void no_round_is_longer_for_whom_it_leaves_out(void **state)
     kit_close(world);
 }
 
-/* Dead authors, and a voter whose trainer is down: what a record lists is had from whom can give
- * it, judged or not. */
-static void what_a_record_lists_is_told_of_though_it_was_not_judged(void **state)
+/* Dead authors, and a voter whose trainer is down: listed updates are fetched from any holder,
+ * judged or not. */
+static void a_listed_update_is_announced_without_being_judged(void **state)
 {
     kit_world *world = kit_together(NODES);
     dp_node *node = world->nodes[0].node;
@@ -253,8 +253,8 @@ static void a_run_that_trusts_its_members_judges_nothing(void **state)
     kit_close(world);
 }
 
-/* Junk under a voter's name, and words of somebody who is no voter, change nothing and are
- * refused. */
+/* Random bytes under a voter's name, and accusations of a node that does not vote, have no effect
+ * and are refused. */
 static void forged_words_count_for_nothing(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -279,15 +279,15 @@ static void forged_words_count_for_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_majority_finds_harmful_is_not_listed_and_not_waited_for),
-        cmocka_unit_test(what_one_voter_finds_harmful_counts),
-        cmocka_unit_test(who_does_harm_round_after_round_is_put_out),
+        cmocka_unit_test(an_update_that_a_majority_finds_harmful_is_neither_listed_nor_awaited),
+        cmocka_unit_test(an_update_that_one_voter_finds_harmful_counts),
+        cmocka_unit_test(a_member_that_harms_round_after_round_is_removed),
         cmocka_unit_test(the_updates_of_voters_are_not_judged),
         cmocka_unit_test(nothing_is_listed_before_it_is_judged),
         cmocka_unit_test(windows_are_drawn_anew_for_every_update),
         cmocka_unit_test(one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody),
         cmocka_unit_test(no_round_is_longer_for_whom_it_leaves_out),
-        cmocka_unit_test(what_a_record_lists_is_told_of_though_it_was_not_judged),
+        cmocka_unit_test(a_listed_update_is_announced_without_being_judged),
         cmocka_unit_test(the_gain_of_suspects_alone_is_measured),
         cmocka_unit_test(a_run_that_trusts_its_members_judges_nothing),
         cmocka_unit_test(forged_words_count_for_nothing),

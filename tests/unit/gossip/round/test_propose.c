@@ -9,7 +9,7 @@
  * at hand. */
 typedef struct scene {
     kit_world *world;
-    dp_node *node; /* who judges: node 0 */
+    dp_node *node; /* the judging node: node 0 */
     uint8_t record[DP_RECORD_BYTES_MAX];
     size_t size; /* of the record that node 1 would propose */
 } scene;
@@ -76,7 +76,8 @@ static void nothing_is_accepted_before_its_blobs_are_here_and_decode(void **stat
     assert_int_equal(judge(at), DP_VERDICT_NO);
     *claim = good;
     assert_int_equal(judge(at), DP_VERDICT_YES);
-    at->node->round->n_claims = 0; /* It has not heard of any: it will, by the record. */
+    /* It knows none of them yet; it will learn of them from the record. */
+    at->node->round->n_claims = 0;
     dp_round_index_claims(at->node);
     assert_int_equal(judge(at), DP_VERDICT_LATER);
     assert_int_equal(at->node->round->n_claims, 2);
@@ -120,7 +121,7 @@ static void a_record_from_the_future_waits_and_not_for_ever(void **state)
     close_scene(at);
 }
 
-static void what_too_few_voters_hold_is_not_proposed(void **state)
+static void an_update_that_too_few_voters_hold_is_not_proposed(void **state)
 {
     scene *at = open_scene();
     const dp_peer author = kit_peer(1);
@@ -140,7 +141,8 @@ static void what_too_few_voters_hold_is_not_proposed(void **state)
     assert_true(dp_round_value(at->node, room) > 0);
     dp_claim *other = dp_round_claim_of(at->node, &at->node->self);
     other->have =
-        1U << ((at->node->commit->self + 2) % 3); /* Held by a majority each, by none both. */
+        /* A majority holds each, but no majority holds both. */
+        1U << ((at->node->commit->self + 2) % 3);
     assert_int_equal(dp_round_held(at->node, chosen), 1);
     claim->bad = true;
     other->checked = false;
@@ -171,7 +173,7 @@ static void nobody_else_says_what_a_voter_holds(void **state)
     close_scene(at);
 }
 
-/* Told that it holds a blob by who does not vote, or of another round: no bit is set. */
+/* A HAVE of a node that does not vote, or of another round, sets no bit. */
 static void only_voters_say_what_voters_hold(void **state)
 {
     scene *at = open_scene();
@@ -203,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_accepted_before_its_blobs_are_here_and_decode),
         cmocka_unit_test(a_record_from_the_future_waits_and_not_for_ever),
-        cmocka_unit_test(what_too_few_voters_hold_is_not_proposed),
+        cmocka_unit_test(an_update_that_too_few_voters_hold_is_not_proposed),
         cmocka_unit_test(only_voters_say_what_voters_hold),
         cmocka_unit_test(nobody_else_says_what_a_voter_holds),
     };

@@ -1,5 +1,5 @@
-/* Contributions that come too late for their round, in a run that counts them in the next one
- * (mode stale); and those that nobody counts. */
+/* Contributions that are too late for their round, in a run that counts them in the next one (mode
+ * stale); and those that are never counted. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
@@ -30,7 +30,7 @@ static void run_round(kit_world *world)
     assert_int_equal(kit_look(world, 1).round, round + 1);
 }
 
-/* Rounds until one goes on without node 1, whose blob nobody can fetch. */
+/* Rounds until one is decided without node 1, whose blob no node can fetch. */
 static void run_until_late(kit_world *world)
 {
     world->nodes[1].mute_blobs = true;
@@ -54,7 +54,7 @@ static uint32_t settled(const kit_world *world, dp_settle how)
     return world->nodes[1].settles[how];
 }
 
-static void what_came_too_late_counts_in_the_next_round_by_half(void **state)
+static void a_late_update_counts_in_the_next_round_by_half(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -70,7 +70,7 @@ static void what_came_too_late_counts_in_the_next_round_by_half(void **state)
     assert_int_equal(record->n_listed, 3);
     assert_int_equal(record->aged, 1U << 1); /* Peers rise with their numbers. */
     assert_int_equal(record->listed[1].clip, record->listed[0].clip / 2);
-    assert_int_equal(world->nodes[1].published, published); /* It tells nothing meanwhile. */
+    assert_int_equal(world->nodes[1].published, published); /* It announces nothing meanwhile. */
     assert_int_equal(settled(world, DP_SETTLE_INCLUDED), counted + 1);
     assert_int_equal(settled(world, DP_SETTLE_LEFT_OUT), left_out);
     run_round(world);
@@ -80,7 +80,7 @@ static void what_came_too_late_counts_in_the_next_round_by_half(void **state)
     kit_close(world);
 }
 
-static void what_does_not_come_in_the_next_round_either_is_carried(void **state)
+static void an_update_too_late_for_the_next_round_too_is_carried(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -111,7 +111,7 @@ static void back(kit_world *world)
     assert_int_equal(world->nodes[1].restores, 1);
 }
 
-static void who_starts_anew_still_waits_for_the_next_round(void **state)
+static void a_restarted_node_still_waits_for_the_next_round(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -127,7 +127,7 @@ static void who_starts_anew_still_waits_for_the_next_round(void **state)
     kit_close(world);
 }
 
-static void who_was_away_learns_that_the_next_round_has_counted_it(void **state)
+static void a_node_that_was_away_learns_that_the_next_round_has_counted_it(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -142,7 +142,7 @@ static void who_was_away_learns_that_the_next_round_has_counted_it(void **state)
     }
     assert_int_equal(newest(world)->aged, 1U << 1);
     const uint32_t counted = settled(world, DP_SETTLE_INCLUDED);
-    back(world); /* Before it has heard of that record. */
+    back(world); /* Before it has that record. */
     assert_int_equal(world->nodes[1].restore.u.restore.settle, DP_SETTLE_NONE);
     assert_int_equal(settled(world, DP_SETTLE_INCLUDED), counted + 1);
     kit_close(world);
@@ -181,7 +181,7 @@ static void check_refused(uint32_t most, bool heavy, const char *cause)
     assert_true(world->nodes[0].haves > 0);
     world->nodes[0].picky = !heavy;
     world->nodes[0].heavy = heavy;
-    kit_run_ms(world, 1000); /* Updates that it held for good before are decided. */
+    kit_run_ms(world, 1000); /* Updates that it had found valid before are decided. */
     const uint64_t before = kit_look(world, 0).rejected;
     const uint32_t told = world->nodes[0].haves;
     for (uint32_t i = 0; i < 3; i++) {
@@ -203,7 +203,7 @@ static void an_update_that_is_bad_is_counted_and_named_and_not_told_as_held(void
     check_refused(DP_MANIFEST_LISTED_DEFAULT, true, "its update cannot be decoded");
 }
 
-static void who_publishes_another_s_update_holds_up_no_round(void **state)
+static void a_copier_of_an_update_delays_no_round(void **state)
 {
     kit_world *world = three_that_list(DP_MANIFEST_LISTED_DEFAULT);
 
@@ -238,7 +238,7 @@ static dp_ready ready_of(kit_world *world, uint32_t author, uint32_t steps)
                       .steps = steps};
 }
 
-/* Told to node 0 by node 1. Counted as rejected? Then nothing of it is kept, or fetched. */
+/* Sent to node 0 by node 1. If it is counted as rejected, no part of it is kept or fetched. */
 static bool is_refused(kit_world *world, dp_ready ready, uint32_t signer)
 {
     const dp_ledger *ledger = &world->nodes[0].node->ledger;
@@ -258,7 +258,7 @@ static bool is_refused(kit_world *world, dp_ready ready, uint32_t signer)
     return refused;
 }
 
-static void what_a_record_may_not_list_is_refused_when_it_is_told(void **state)
+static void a_claim_that_no_record_may_list_is_refused_on_arrival(void **state)
 {
     kit_world *world = kit_open(3);
 
@@ -314,8 +314,8 @@ static void a_state_that_its_voter_did_not_sign_counts_for_nothing(void **state)
     kit_close(world);
 }
 
-/* Of a thousand contributions most are not wanted at first; each that comes makes room for one, at
- * once. */
+/* Of a thousand contributions most are not requested at first; each that arrives makes room for the
+ * next one at once. */
 static void an_update_that_was_too_many_is_fetched_when_another_has_come(void **state)
 {
     kit_world *world = kit_open(3);
@@ -374,14 +374,14 @@ static void updates_of_the_eight_rounds_before_the_newest_checkpoint_are_kept(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_came_too_late_counts_in_the_next_round_by_half),
-        cmocka_unit_test(what_does_not_come_in_the_next_round_either_is_carried),
-        cmocka_unit_test(who_starts_anew_still_waits_for_the_next_round),
-        cmocka_unit_test(who_was_away_learns_that_the_next_round_has_counted_it),
+        cmocka_unit_test(a_late_update_counts_in_the_next_round_by_half),
+        cmocka_unit_test(an_update_too_late_for_the_next_round_too_is_carried),
+        cmocka_unit_test(a_restarted_node_still_waits_for_the_next_round),
+        cmocka_unit_test(a_node_that_was_away_learns_that_the_next_round_has_counted_it),
         cmocka_unit_test(without_the_rule_late_work_is_carried_at_once),
         cmocka_unit_test(an_update_that_is_bad_is_counted_and_named_and_not_told_as_held),
-        cmocka_unit_test(who_publishes_another_s_update_holds_up_no_round),
-        cmocka_unit_test(what_a_record_may_not_list_is_refused_when_it_is_told),
+        cmocka_unit_test(a_copier_of_an_update_delays_no_round),
+        cmocka_unit_test(a_claim_that_no_record_may_list_is_refused_on_arrival),
         cmocka_unit_test(a_state_that_its_voter_did_not_sign_counts_for_nothing),
         cmocka_unit_test(an_update_that_was_too_many_is_fetched_when_another_has_come),
         cmocka_unit_test(updates_of_the_eight_rounds_before_the_newest_checkpoint_are_kept),

@@ -56,7 +56,7 @@ static void watch(uint64_t late_us, rounds *seen)
     kit_close(world);
 }
 
-static void who_is_always_a_little_late_is_counted_in_every_third_round(void **state)
+static void a_member_always_a_little_late_counts_in_every_third_round(void **state)
 {
     rounds seen = {0};
     uint32_t missed = 0;
@@ -73,7 +73,7 @@ static void who_is_always_a_little_late_is_counted_in_every_third_round(void **s
     assert_true(counted <= ROUNDS / 3 + 1);
 }
 
-static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
+static void the_round_waits_ever_more_rarely_for_a_member_that_never_comes(void **state)
 {
     rounds seen = {0};
     uint32_t waits = 0;
@@ -122,8 +122,8 @@ static void a_round_with_one_late_closes_by_grace_and_names_it(void **state)
     kit_close(world);
 }
 
-/* Once who is owed a wait holds a round up, the voter has nothing to look at but what it has
- * planned. */
+/* When a member that is owed a wait delays a round, the voter has only its planned times to
+ * check. */
 static void a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over(void **state)
 {
     kit_world *world = kit_open(3);
@@ -144,18 +144,18 @@ static void a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over(void **sta
         }
     }
     assert_true(looks > 1000 / KIT_STEP_MS);
-    assert_true(naps <= looks / 10); /* The round is told again, the grace ends. */
+    assert_true(naps <= looks / 10); /* The announcements are repeated, and the grace ends. */
     kit_close(world);
 }
 
-/* The least that node 0 found in a while in which node 1 publishes nothing, as a share of L. */
+/* The lowest value of node 0 during some time in which node 1 does not publish, as a share of L. */
 static double least_grace(kit_world *world, uint64_t ms)
 {
     const dp_round *round = world->nodes[0].node->round;
     double least = 1;
 
     for (uint64_t i = 0; i < ms / KIT_STEP_MS; i++) {
-        world->nodes[1].trains = false; /* So that there is somebody to wait for. */
+        world->nodes[1].trains = false; /* So that there is a member to wait for. */
         kit_run_ms(world, KIT_STEP_MS);
         const double share = (double)round->grace_us / (double)dp_deadline_length(&round->deadline);
         least = share < least ? share : least;
@@ -245,7 +245,7 @@ static void an_empty_word_through_others_costs_what_a_straggler_costs(void **sta
     kit_close(world);
 }
 
-/* As if this node had heard nothing of the other since that was admitted. */
+/* As if this node had received nothing from the other since its admission. */
 static void unhear(const dp_node *node, const dp_peer *other)
 {
     dp_members *const members = node->members;
@@ -335,8 +335,8 @@ static void a_voter_wakes_for_what_is_due_first_and_others_for_less(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_always_a_little_late_is_counted_in_every_third_round),
-        cmocka_unit_test(who_never_comes_is_waited_for_ever_more_rarely),
+        cmocka_unit_test(a_member_always_a_little_late_counts_in_every_third_round),
+        cmocka_unit_test(the_round_waits_ever_more_rarely_for_a_member_that_never_comes),
         cmocka_unit_test(a_round_with_one_late_closes_by_grace_and_names_it),
         cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
         cmocka_unit_test(updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round),

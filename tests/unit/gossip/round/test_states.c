@@ -107,7 +107,7 @@ static void the_own_state_is_signed_once_and_anew_when_it_is_another(void **stat
     (void)state;
     node->round->state_told = (dp_time){0};
     dp_round_state_own(node);
-    assert_int_equal(world->actions->count, 0); /* It is signed and told already. */
+    assert_int_equal(world->actions->count, 0); /* It is already signed and announced. */
     node->standing.state_root.bytes[0] ^= 1;
     dp_round_state_own(node);
     assert_true(world->actions->count > 0 && own->known);
@@ -132,7 +132,7 @@ static void the_own_state_is_signed_once_and_anew_when_it_is_another(void **stat
     kit_close(world);
 }
 
-/* Of a voter, of this round or the next, signed; and not what is known already. */
+/* Of a voter, of this round or the next, signed, and not yet known. */
 static void the_state_of_another_voter_is_kept_and_looked_at(void **state)
 {
     kit_world *world = quiet();

@@ -10,7 +10,7 @@ typedef struct offers {
     uint32_t carried; /* by a voter, to another */
 } offers;
 
-/* The offers that it tells now, in a run of so many known members. */
+/* The offers that it sends now, in a run of so many known members. */
 static offers told_among(kit_world *world, uint32_t candidate, uint32_t members)
 {
     dp_node *node = world->nodes[candidate].node;
@@ -66,10 +66,31 @@ static void an_offer_is_carried_to_voters_without_a_link_in_a_small_run_alone(vo
     kit_close(world);
 }
 
+/* Its crash would take the state with it, which others may not be able to prove by then. */
+static void a_node_whose_disk_leads_to_no_state_does_not_offer_to_vote(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    const uint32_t candidate = candidate_of(world);
+    dp_saved_all *saved = world->nodes[candidate].node->saved;
+    assert_int_equal(told_among(world, candidate, NODES).on_links, VOTERS);
+    const dp_saved_all before = *saved;
+    *saved = (dp_saved_all){0}; /* It still holds all updates, from the first round on. */
+    assert_int_equal(told_among(world, candidate, NODES).on_links, VOTERS);
+    world->nodes[candidate].node->chain->history[1].items[0].root.bytes[0] ^= 1;
+    assert_int_equal(told_among(world, candidate, NODES).on_links, 0);
+    *saved = before;
+    assert_int_equal(told_among(world, candidate, NODES).on_links, VOTERS);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_offer_is_carried_to_voters_without_a_link_in_a_small_run_alone),
+        cmocka_unit_test(a_node_whose_disk_leads_to_no_state_does_not_offer_to_vote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static bool the_first_ten_are_dead(const void *context, const dp_peer *peer)
     return peer->bytes[1] >= 10;
 }
 
-static void who_was_not_counted_for_longest_goes_first(void **state)
+static void the_member_not_counted_for_longest_goes_first(void **state)
 {
     dp_ledger ledger;
 
@@ -76,7 +76,7 @@ static void the_dead_take_nobodys_turn(void **state)
     dp_ledger_close(&ledger);
 }
 
-static void who_was_counted_long_ago_waits_for_nobody_and_stops_nobody(void **state)
+static void a_member_counted_long_ago_neither_waits_nor_stops_others(void **state)
 {
     const dp_peer old = peer_of(5);
     const dp_peer next = peer_of(6);
@@ -153,9 +153,9 @@ static void a_full_record_still_has_a_place_for_whose_turn_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_was_not_counted_for_longest_goes_first),
+        cmocka_unit_test(the_member_not_counted_for_longest_goes_first),
         cmocka_unit_test(the_dead_take_nobodys_turn),
-        cmocka_unit_test(who_was_counted_long_ago_waits_for_nobody_and_stops_nobody),
+        cmocka_unit_test(a_member_counted_long_ago_neither_waits_nor_stops_others),
         cmocka_unit_test(a_newcomer_waits_for_nobody),
         cmocka_unit_test(more_may_publish_the_longer_a_round_takes),
         cmocka_unit_test(a_full_record_still_has_a_place_for_whose_turn_it_is),

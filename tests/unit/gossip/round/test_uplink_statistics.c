@@ -1,4 +1,4 @@
-/* Nodes whose updates become thinner where lines are slow: a run with a span of densities. */
+/* Nodes whose updates have fewer elements while lines are slow: a run with a span of densities. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "tests/unit/gossip/kit/node_kit.h"
@@ -79,7 +79,7 @@ static void without_a_span_nobody_speaks_of_densities(void **state)
     kit_close(world);
 }
 
-/* Others wait for it, and it hears nothing of that. */
+/* Others wait for it, but it does not notice. */
 static void the_own_update_takes_as_long_as_the_own_line(void **state)
 {
     kit_world *world = three(128);
@@ -102,7 +102,7 @@ static void the_own_update_takes_as_long_as_the_own_line(void **state)
     assert_int_equal(dp_round_lines(node), DP_LINES_FIT);
     node->standing.uplink = 5 * 1000;
     assert_int_equal(dp_round_lines(node), DP_LINES_SLOW);
-    own->bad = true; /* Nobody waits for it. */
+    own->bad = true; /* No node waits for it. */
     assert_int_equal(dp_round_lines(node), DP_LINES_FIT);
     kit_close(world);
 }

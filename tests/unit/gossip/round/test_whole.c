@@ -1,5 +1,5 @@
-/* A round of whole updates, step by step: what is fetched, checked, told, listed and judged. The
- * claims of a node are made by hand. */
+/* A round of whole updates, step by step: fetched, checked, announced, listed and judged updates.
+ * The test makes the claims of a node. */
 #include "gossip/context/context.h"
 #include "gossip/round/kind.h"
 #include "gossip/round/round.h"
@@ -8,8 +8,7 @@
 
 enum { MEMBERS = 4, BYTES = 2000, OWN = 0 };
 
-/* Members that publish nothing; node 0 has no claims. The actions of the world receive its
- * wishes. */
+/* Members that do not publish; node 0 has no claims. The world collects its actions. */
 static kit_world *still(void)
 {
     kit_world *world = kit_together(MEMBERS);
@@ -74,7 +73,7 @@ static uint32_t count(const kit_world *world, dp_action_type type)
     return n;
 }
 
-static void what_is_here_is_checked_at_once_and_what_is_not_is_asked_of_its_author(void **state)
+static void a_present_blob_is_checked_at_once_and_a_missing_one_asked_of_its_author(void **state)
 {
     kit_world *world = still();
     dp_node *node = world->nodes[OWN].node;
@@ -134,7 +133,7 @@ static void an_object_that_comes_is_held_by_those_that_claim_it(void **state)
     node->kind->object(node, &claim->ready.root, BYTES + 1);
     assert_false(node->changed);
     assert_int_equal(claim->size, BYTES);
-    node->standing.state = DP_TRAINER_OFF; /* Nobody can check it now. */
+    node->standing.state = DP_TRAINER_OFF; /* It cannot be checked now. */
     node->kind->object(node, &other->ready.root, BYTES);
     assert_true(other->held && !other->checking);
     node->kind->look(node);
@@ -147,7 +146,7 @@ static void an_object_that_comes_is_held_by_those_that_claim_it(void **state)
     kit_close(world);
 }
 
-static void what_is_lost_is_fetched_again_and_its_check_counts_no_more(void **state)
+static void a_lost_blob_is_fetched_again_and_its_check_no_longer_counts(void **state)
 {
     kit_world *world = still();
     dp_node *node = world->nodes[OWN].node;
@@ -265,7 +264,7 @@ static void a_voter_tells_of_what_it_holds_and_has_found_good(void **state)
     kit_close(world);
 }
 
-static void what_nobody_near_holds_is_shown_to_all(void **state)
+static void a_ready_without_a_linked_holder_is_shown_to_all(void **state)
 {
     kit_world *world = still();
     dp_node *node = world->nodes[OWN].node;
@@ -339,8 +338,8 @@ static void a_record_is_accepted_when_all_is_here_and_as_it_says(void **state)
     kit_close(world);
 }
 
-/* The updates that a majority with this voter holds: each thing that stands against one. */
-static void what_may_not_be_listed_is_not_counted_as_held(void **state)
+/* The updates that a majority with this voter holds: each reason against one. */
+static void a_claim_that_may_not_be_listed_does_not_count_as_held(void **state)
 {
     kit_world *world = still();
     dp_node *node = world->nodes[OWN].node;
@@ -376,7 +375,7 @@ static void what_may_not_be_listed_is_not_counted_as_held(void **state)
     kit_close(world);
 }
 
-static void what_a_record_named_becomes_a_claim_when_its_author_tells_of_it(void **state)
+static void a_blob_named_by_a_record_becomes_a_claim_with_its_ready(void **state)
 {
     kit_world *world = still();
     dp_node *node = world->nodes[OWN].node;
@@ -404,16 +403,16 @@ static void what_a_record_named_becomes_a_claim_when_its_author_tells_of_it(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_here_is_checked_at_once_and_what_is_not_is_asked_of_its_author),
+        cmocka_unit_test(a_present_blob_is_checked_at_once_and_a_missing_one_asked_of_its_author),
         cmocka_unit_test(an_object_that_comes_is_held_by_those_that_claim_it),
-        cmocka_unit_test(what_is_lost_is_fetched_again_and_its_check_counts_no_more),
+        cmocka_unit_test(a_lost_blob_is_fetched_again_and_its_check_no_longer_counts),
         cmocka_unit_test(a_check_says_whether_an_update_is_good),
         cmocka_unit_test(a_voter_that_holds_an_update_is_counted_once_and_asked_for_it),
         cmocka_unit_test(a_voter_tells_of_what_it_holds_and_has_found_good),
-        cmocka_unit_test(what_nobody_near_holds_is_shown_to_all),
+        cmocka_unit_test(a_ready_without_a_linked_holder_is_shown_to_all),
         cmocka_unit_test(a_record_is_accepted_when_all_is_here_and_as_it_says),
-        cmocka_unit_test(what_may_not_be_listed_is_not_counted_as_held),
-        cmocka_unit_test(what_a_record_named_becomes_a_claim_when_its_author_tells_of_it),
+        cmocka_unit_test(a_claim_that_may_not_be_listed_does_not_count_as_held),
+        cmocka_unit_test(a_blob_named_by_a_record_becomes_a_claim_with_its_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,8 +66,8 @@ static void a_row_older_than_what_the_chain_counts_brings_nothing_back(void **st
 }
 
 /* Its disk was an old copy when it published for that round again, and the chain counts the first
- * one, which had the same samples. They were counted twice when its process began anew before it
- * had published once more (dpsim seed 7793). */
+ * one, which had the same samples. They were counted twice if its process restarted before it had
+ * published again (dpsim seed 7793). */
 static void another_publication_of_a_round_that_is_counted_brings_nothing_back(void **state)
 {
     kit_world *world = three();
@@ -93,7 +93,7 @@ static void another_publication_of_a_round_that_is_counted_brings_nothing_back(v
     kit_close(world);
 }
 
-static void what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer(void **state)
+static void work_of_an_old_disk_is_dropped_when_the_chain_counts_newer_work(void **state)
 {
     kit_world *world = three();
     kit_node *node = &world->nodes[2];
@@ -177,13 +177,13 @@ static void a_publication_whose_blob_comes_back_is_whole(void **state)
     dp_train_came(node, &blob);
     assert_false(pending->blob_lost);
     dp_train_lost(node, &vector);
-    dp_train_came(node, &vector); /* Of no use: it is another's, or a lie. */
+    dp_train_came(node, &vector); /* Useless: it is of another node, or a lie. */
     assert_true(pending->lost);
     kit_close(world);
 }
 
-/* The trainer draws what it drew before: the chain would count that a second time. */
-static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **state)
+/* The trainer draws the same samples as before: the chain would count them twice. */
+static void a_node_that_published_samples_again_drops_the_work_and_continues(void **state)
 {
     kit_world *world = three();
     kit_node *node = &world->nodes[2];
@@ -198,12 +198,12 @@ static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **stat
     assert_int_equal(node->restore.u.restore.lambda, 0);
     assert_int_equal(kit_look(world, 2).listed_last, 3);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(kit_look(world, i).rejected, 0); /* Nobody else has heard of it. */
+        assert_int_equal(kit_look(world, i).rejected, 0); /* No other node knows of it. */
     }
     kit_close(world);
 }
 
-/* Rows of publications among what the node wants stored. */
+/* Rows of publications among the writes of the node. */
 static uint32_t rows_in(const dp_actions *actions)
 {
     uint32_t rows = 0;
@@ -271,10 +271,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_older_than_what_the_chain_counts_brings_nothing_back),
         cmocka_unit_test(another_publication_of_a_round_that_is_counted_brings_nothing_back),
-        cmocka_unit_test(what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer),
+        cmocka_unit_test(work_of_an_old_disk_is_dropped_when_the_chain_counts_newer_work),
         cmocka_unit_test(a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on),
         cmocka_unit_test(a_publication_whose_blob_comes_back_is_whole),
-        cmocka_unit_test(who_publishes_samples_again_lets_the_work_go_and_goes_on),
+        cmocka_unit_test(a_node_that_published_samples_again_drops_the_work_and_continues),
         cmocka_unit_test(a_row_that_could_not_be_written_is_tried_again_until_it_is_there),
         cmocka_unit_test(exchanges_go_on_when_a_publication_brings_the_frozen_work_back),
     };

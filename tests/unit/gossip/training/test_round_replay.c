@@ -43,7 +43,7 @@ static void a_round_is_applied_as_its_record_says(void **state)
 }
 
 /* The row in memory that a record has left. */
-static void what_is_remembered_of_a_round_stands_in_its_record(void **state)
+static void the_round_history_equals_the_records(void **state)
 {
     kit_world *world = kit_together(3);
     const dp_node *node = world->nodes[0].node;
@@ -309,7 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_is_applied_as_its_record_says),
-        cmocka_unit_test(what_is_remembered_of_a_round_stands_in_its_record),
+        cmocka_unit_test(the_round_history_equals_the_records),
         cmocka_unit_test(a_node_that_is_not_listed_has_a_gap_of_as_many_rounds),
         cmocka_unit_test(a_state_is_saved_with_its_round_its_slot_and_both_roots),
         cmocka_unit_test(training_goes_on_from_where_this_node_stands_in_its_lease),

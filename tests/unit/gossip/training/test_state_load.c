@@ -57,8 +57,8 @@ static void one_wrong_state_is_loaded_again_at_once_and_forgiven_in_time(void **
     kit_close(world);
 }
 
-/* From the seed it would come to the same wrong state; what others hold is certified. */
-static void who_errs_in_the_first_rounds_takes_the_state_of_another(void **state)
+/* From the seed it would reach the same wrong state; the state of others is certified. */
+static void a_node_wrong_in_the_first_rounds_takes_the_state_of_another(void **state)
 {
     kit_world *world = kit_open(3);
 
@@ -101,9 +101,8 @@ static void steps_of_before_a_load_are_no_reason_to_publish(void **state)
     kit_close(world);
 }
 
-/* Its author may be gone for good. */
-static void
-what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(void **state)
+/* Its author may be gone forever. */
+static void a_listed_update_is_asked_of_all_after_only_its_author(void **state)
 {
     static dp_actions actions;
     kit_world *world = three();
@@ -185,7 +184,7 @@ static void a_publication_of_no_steps_is_not_waited_for(void **state)
     kit_run_ms(world, 3000);
     assert_int_equal(world->nodes[0].empty, 0);
     assert_true(kit_look(world, 0).round >
-                round + 1); /* Of a sole node nobody else ends the round. */
+                round + 1); /* No other node ends the round of a single node. */
     kit_close(world);
 }
 
@@ -220,7 +219,7 @@ static dp_mix_row in_doubt(kit_world *world)
     return row;
 }
 
-/* The word of node 3 that it has committed. */
+/* The message of node 3 that it has committed. */
 static void tell_done(kit_world *world, const dp_mix_row *row)
 {
     kit_event *const item = kit_push(world, 1, DP_EV_MESSAGE);
@@ -297,7 +296,7 @@ static void a_record_that_fences_a_dead_partner_ends_the_doubt(void **state)
     (void)in_doubt(world);
     kit_run_ms(world, 2000);
     assert_true(dp_mix_view(world->nodes[1].node->mix).in_doubt);
-    for (uint32_t i = 0; i < 3; i++) { /* As they were asked by who is in doubt. */
+    for (uint32_t i = 0; i < 3; i++) { /* As requested by the node in doubt. */
         const dp_peer asker = kit_peer(1);
         dp_request_fence(world->nodes[i].node, &(dp_fence){.peer = kit_peer(3), .incarnation = 1},
                          &asker);
@@ -324,7 +323,7 @@ static void frozen_work_that_is_in_a_publication_comes_back_once(void **state)
     dp_out_begin(&node->out, &actions);
     dp_node_fence(node, &(dp_peer){{0}}, 1);
     const dp_peer partner = kit_peer(3);
-    dp_node_fence(node, &partner, 1); /* Ended: F stands alone. */
+    dp_node_fence(node, &partner, 1); /* Ended: only F remains. */
     assert_true(dp_mix_frozen_row(node->mix, &frozen));
     node->train->pending.has = true;
     node->train->pending.durable = true;
@@ -345,7 +344,7 @@ static void frozen_work_that_is_in_a_publication_comes_back_once(void **state)
     kit_close(world);
 }
 
-/* F was deleted from the disk; then an object that is none of the exchange. */
+/* F was deleted from the disk; then an object outside of the exchange. */
 static void frozen_work_that_the_disk_lost_is_let_go_of(void **state)
 {
     static dp_actions actions;
@@ -373,7 +372,7 @@ static void frozen_work_that_the_disk_lost_is_let_go_of(void **state)
 }
 
 /* Its partner has its half, by the fence: what was frozen for the exchange would count twice. */
-static void who_is_fenced_gives_up_its_exchange_and_the_work_in_it(void **state)
+static void a_fenced_node_gives_up_its_exchange_and_the_work_in_it(void **state)
 {
     kit_world *world = so_many(4);
     dp_mix_frozen_view frozen;
@@ -388,11 +387,12 @@ static void who_is_fenced_gives_up_its_exchange_and_the_work_in_it(void **state)
     assert_false(dp_mix_view(node->mix).in_doubt);
     assert_false(dp_mix_frozen_row(node->mix, &frozen));
     assert_int_equal(node->standing.state,
-                     DP_TRAINER_EMPTY); /* Its trainer still has it: it is loaded anew. */
+                     DP_TRAINER_EMPTY); /* Its trainer still has it: it is loaded again. */
     kit_close(world);
 }
 
-/* A FORK goes on without records that this node had leases from: they are others' now. */
+/* A FORK continues without the records of this node's leases: these samples belong to others
+ * now. */
 static void
 samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing(void **state)
 {
@@ -423,8 +423,8 @@ samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing(void
 }
 
 /* A newcomer proves a state by the record after it. The signatures that prove the newest state are
- * only in the memory of the voters that made them: when no record comes, newcomers are told of the
- * state before. */
+ * only in the memory of the voters that made them: without a further record newcomers get the state
+ * before. */
 static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **state)
 {
     kit_world *world = three();
@@ -450,7 +450,7 @@ static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **sta
     kit_close(world);
 }
 
-/* Members tell of a state until they have saved the next, and serve it for longer. */
+/* Members announce a state until they have saved the next, and serve it for longer. */
 static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of_it(void **state)
 {
     static dp_actions actions;
@@ -476,7 +476,7 @@ static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of
     const dp_action *ask = kit_find(&actions, DP_DO_GET_INFO);
     assert_non_null(ask);
     assert_true(dp_hash_equal(&ask->u.get.root, &root));
-    node->now = dp_time_after(node->now, DP_STATE_PATIENCE_US); /* Nobody gives it. */
+    node->now = dp_time_after(node->now, DP_STATE_PATIENCE_US); /* No node serves it. */
     dp_out_begin(&node->out, &actions);
     dp_catchup_state(node);
     assert_int_equal(node->catchup->state_round, newer);
@@ -484,7 +484,7 @@ static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of
     kit_close(world);
 }
 
-/* Node 1 has chosen the older of two states of node 0, by what node 2 says, too. */
+/* Node 1 has chosen the older of two states of node 0, which node 2 also announced. */
 static kit_world *with_an_older_state(dp_actions *actions, uint64_t *newer)
 {
     kit_world *world = three();
@@ -504,7 +504,7 @@ static kit_world *with_an_older_state(dp_actions *actions, uint64_t *newer)
     return world;
 }
 
-/* So much later; node 0 tells of its newer state, and node 2 stands still. */
+/* So much later; node 0 announces its newer state, and node 2 stands still. */
 static void later(kit_world *world, uint64_t us, uint64_t newer)
 {
     dp_node *const node = world->nodes[1].node;
@@ -523,7 +523,7 @@ a_state_that_nobody_who_lives_tells_of_gives_way_to_the_one_that_is_told_of(void
     dp_node *const node = world->nodes[1].node;
 
     (void)state;
-    later(world, DP_SECOND, newer); /* Node 2 told of the older one a second ago. */
+    later(world, DP_SECOND, newer); /* Node 2 announced the older one a second ago. */
     assert_true(node->catchup->state_round < newer);
     later(world, DP_SECOND, newer);
     assert_int_equal(node->catchup->state_round, newer);
@@ -552,8 +552,7 @@ static void a_state_of_which_something_came_is_stayed_with(void **state)
     kit_close(world);
 }
 
-/* A peer that asked for a chunk of the checkpoint was told that it is not here; no other peer
- * should come for it. */
+/* A peer that asked for a chunk of the checkpoint was refused; no other peer should ask for it. */
 static void a_checkpoint_that_cannot_be_read_is_told_to_nobody(void **state)
 {
     kit_world *world = three();
@@ -576,7 +575,7 @@ static void a_checkpoint_that_cannot_be_read_is_told_to_nobody(void **state)
     kit_close(world);
 }
 
-/* One that was fetched from a peer is kept by this alone: what is left of it goes. */
+/* Only this keeps a state that was fetched from a peer: its remaining chunks are dropped. */
 static void of_a_state_that_came_from_a_peer_and_cannot_be_read_nothing_stays(void **state)
 {
     static dp_actions actions;
@@ -612,7 +611,7 @@ static void a_blob_that_cannot_be_read_any_more_is_fetched_again(void **state)
                                   .base = node->ledger.base,
                                   .root = lost.u.object.root},
                         .held = true,
-                        /* The result of this check will be about bytes that are gone. */
+                        /* The result of this check will be about lost bytes. */
                         .checking = true};
     dp_node_hold(node, &lost.u.object.root, 100);
     kit_event_in(world, 1, &lost);
@@ -623,7 +622,7 @@ static void a_blob_that_cannot_be_read_any_more_is_fetched_again(void **state)
     kit_close(world);
 }
 
-/* Weights from elsewhere: the founder has them, the others fetch them, and nobody draws any from
+/* Imported weights: the founder has them, the others fetch them, and no node initializes any from
  * the seed. */
 static void a_run_starts_from_the_weights_of_its_manifest(void **state)
 {
@@ -649,7 +648,7 @@ static void a_run_starts_from_the_weights_of_its_manifest(void **state)
     kit_close(world);
 }
 
-/* Without them there is nothing to train on; waiting is not drawing others. */
+/* Without them a node cannot train; it waits and does not initialize others. */
 static void without_its_first_weights_a_node_waits(void **state)
 {
     kit_world *world = kit_open(1);
@@ -670,11 +669,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trainer_that_errs_again_and_again_rests_and_is_tried_later),
         cmocka_unit_test(one_wrong_state_is_loaded_again_at_once_and_forgiven_in_time),
-        cmocka_unit_test(who_errs_in_the_first_rounds_takes_the_state_of_another),
+        cmocka_unit_test(a_node_wrong_in_the_first_rounds_takes_the_state_of_another),
         cmocka_unit_test(a_state_that_nobody_can_prove_gives_way_to_the_one_before),
         cmocka_unit_test(steps_of_before_a_load_are_no_reason_to_publish),
-        cmocka_unit_test(
-            what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before),
+        cmocka_unit_test(a_listed_update_is_asked_of_all_after_only_its_author),
         cmocka_unit_test(the_state_of_which_chunks_are_here_goes_before_a_newer_one),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
         cmocka_unit_test(the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of_it),
@@ -690,7 +688,7 @@ int main(void)
         cmocka_unit_test(a_record_that_fences_a_dead_partner_ends_the_doubt),
         cmocka_unit_test(frozen_work_that_is_in_a_publication_comes_back_once),
         cmocka_unit_test(frozen_work_that_the_disk_lost_is_let_go_of),
-        cmocka_unit_test(who_is_fenced_gives_up_its_exchange_and_the_work_in_it),
+        cmocka_unit_test(a_fenced_node_gives_up_its_exchange_and_the_work_in_it),
         cmocka_unit_test(
             samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing),
         cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),

@@ -7,7 +7,7 @@
 #include "tests/lib/check.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 
-static void who_was_emptied_keeps_what_it_does_next(void **state)
+static void a_member_whose_work_was_discarded_keeps_its_later_work(void **state)
 {
     dp_train *train = calloc(1, sizeof *train);
     dp_history_row row = {.round = 0};
@@ -30,7 +30,7 @@ static bool is_due_after(dp_node *node, uint64_t elapsed_us)
     const uint32_t n_claims = node->round->n_claims;
 
     node->train->steps = 0;
-    node->round->n_claims = 0; /* Nobody waits. */
+    node->round->n_claims = 0; /* No node waits. */
     node->now = (dp_time){.us = node->round->opened.us + elapsed_us};
     const bool is_due = dp_train_is_due(node);
     node->now = now;
@@ -67,7 +67,7 @@ static void parts_leave_a_thin_line_before_the_round_is_over(void **state)
     kit_close(world);
 }
 
-/* A lone node that is paused: enough of nobody is nobody. */
+/* A single paused node: no number of ready nodes is enough. */
 static void a_part_is_not_due_because_nobody_is_at_work(void **state)
 {
     kit_world *world = kit_open(1);
@@ -184,16 +184,116 @@ static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state
     kit_close(world);
 }
 
+/* A founder alone, which is paused while its newest state is no checkpoint. */
+static kit_world *with_an_unsaved_state(void)
+{
+    kit_world *world = kit_open(1);
+
+    kit_run_ms(world, 3000);
+    world->nodes[0].saves_nothing = true;
+    const uint64_t round = kit_look(world, 0).round;
+    while (kit_look(world, 0).applied <= round) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    kit_command(world, 0, DP_COMMAND_PAUSE);
+    assert_int_equal(kit_look(world, 0).applied, round + 1);
+    assert_int_equal(world->nodes[0].last[DP_DO_SAVE].u.save.round, round + 1);
+    world->nodes[0].last[DP_DO_SAVE] = (dp_action){0};
+    return world;
+}
+
+static bool asked_to_save(kit_world *world)
+{
+    const bool asked = world->nodes[0].last[DP_DO_SAVE].u.save.round != 0;
+
+    world->nodes[0].last[DP_DO_SAVE] = (dp_action){0};
+    return asked;
+}
+
+static void a_checkpoint_that_was_not_made_is_asked_for_again_ever_more_rarely(void **state)
+{
+    kit_world *world = with_an_unsaved_state();
+    const uint64_t round = kit_look(world, 0).applied;
+
+    (void)state;
+    world->early_ticks = true;
+    kit_run_ms(world, 4900);
+    assert_false(asked_to_save(world));
+    kit_run_ms(world, 200);
+    assert_true(asked_to_save(world));
+    kit_run_ms(world, 9800);
+    assert_false(asked_to_save(world));
+    kit_run_ms(world, 400);
+    assert_true(asked_to_save(world));
+    kit_run_ms(world, 1000 * 1000);
+    assert_true(asked_to_save(world));
+    world->nodes[0].saves_nothing = false;
+    kit_run_ms(world, 330 * 1000);
+    assert_true(asked_to_save(world));
+    assert_int_equal(world->nodes[0].saved_round, round);
+    kit_run_ms(world, 330 * 1000);
+    assert_false(asked_to_save(world)); /* It is there. */
+    assert_int_equal(kit_look(world, 0).applied, round);
+    kit_close(world);
+}
+
+static void a_state_that_is_a_checkpoint_already_is_not_saved_again(void **state)
+{
+    kit_world *world = with_an_unsaved_state();
+
+    (void)state;
+    world->nodes[0].saves_nothing = false;
+    kit_run_ms(world, 6000);
+    assert_true(asked_to_save(world));
+    kit_kill(world, 0);
+    kit_boot(world, 0);
+    kit_command(world, 0, DP_COMMAND_PAUSE);
+    kit_run_ms(world, 10 * 1000);
+    assert_int_equal(kit_look(world, 0).applied, world->nodes[0].saved_round);
+    assert_false(asked_to_save(world));
+    kit_close(world);
+}
+
+/* Blobs are kept for 60 rounds: without a checkpoint in time a voter's disk leads to no state. */
+static void a_voter_must_have_a_checkpoint_every_32_rounds(void **state)
+{
+    kit_world *world = kit_open(1);
+    const dp_action *save = &world->nodes[0].last[DP_DO_SAVE];
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    world->nodes[0].saves_nothing = true;
+    const uint64_t own = dp_saved_own(world->nodes[0].node);
+    assert_true(own > 0);
+    while (save->u.save.round < own + 31) {
+        kit_run_ms(world, KIT_STEP_MS);
+        assert_false(save->u.save.must);
+    }
+    while (save->u.save.round < own + 32) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(save->u.save.must);
+    world->nodes[0].saves_nothing = false;
+    while (save->u.save.round < own + 34) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_false(save->u.save.must);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_was_emptied_keeps_what_it_does_next),
+        cmocka_unit_test(a_member_whose_work_was_discarded_keeps_its_later_work),
         cmocka_unit_test(a_step_that_is_not_measured_leaves_the_last_measure),
         cmocka_unit_test(a_part_is_not_due_because_nobody_is_at_work),
         cmocka_unit_test(a_trainer_s_rest_ends_once_when_its_time_is_over),
         cmocka_unit_test(parts_leave_a_thin_line_before_the_round_is_over),
         cmocka_unit_test(a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over),
         cmocka_unit_test(without_a_script_nobody_trains_and_nobody_is_waited_for),
+        cmocka_unit_test(a_checkpoint_that_was_not_made_is_asked_for_again_ever_more_rarely),
+        cmocka_unit_test(a_state_that_is_a_checkpoint_already_is_not_saved_again),
+        cmocka_unit_test(a_voter_must_have_a_checkpoint_every_32_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

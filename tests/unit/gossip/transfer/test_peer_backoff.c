@@ -1,4 +1,4 @@
-/* Peers whose claims are not believed for a while. */
+/* Peers whose claims are ignored for a while. */
 #include "gossip/transfer/peer_backoff.h"
 #include "tests/lib/check.h"
 

@@ -61,7 +61,7 @@ static void the_rate_is_that_of_the_time_in_which_chunks_were_under_way(void **s
     fetcher *const f = fetcher_of(1);
     const dp_peer holder = mesh_peer(1);
     CHECK(dp_picker_rate(f->picker) == 0);
-    f->now += 100 * DP_SECOND; /* Nothing is wanted: that is no slow line. */
+    f->now += 100 * DP_SECOND; /* No object is wanted: this does not mean a slow line. */
     want(f, DP_PRIORITY_ROUND);
     dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
@@ -99,7 +99,7 @@ static void has_given(fetcher *f, uint32_t member, uint64_t chunk_us, uint32_t t
     begin(f);
 }
 
-/* Of the object wanted, of so many bytes as somebody says, asked of holder 1. */
+/* Requests for the wanted object, with the claimed number of bytes, from holder 1. */
 static uint32_t asked_ahead(fetcher *f, uint64_t told)
 {
     CHECK_OK(
@@ -122,7 +122,7 @@ static void of_the_only_holder_first_chunks_may_be_asked_for_with_the_size(void 
         fetcher *const f = fetcher_of(2);
         has_given(f, 1, 120 * DP_MS, 100 * DP_MS);
         CHECK(asked_ahead(f, cases[i].told) == cases[i].ahead);
-        /* For any told size, the node asks for the chunks of the real one. */
+        /* For any claimed size the node asks for the chunks of the real one. */
         info(f, 1, &f->root, SIZE);
         CHECK(count_of(f, DP_DO_GET_CHUNK) >= DP_FLIGHTS_PER_HOLDER);
         fetcher_close(f);
@@ -133,7 +133,7 @@ static void behind_a_thin_line_and_nearby_none_is_asked_ahead(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
-    CHECK(asked_ahead(f, SIZE) == 0); /* Nobody knows its line. */
+    CHECK(asked_ahead(f, SIZE) == 0); /* Its line is unknown. */
     dp_picker_cancel(f->picker, now_of(f), &f->root, &f->out);
     begin(f);
     has_given(f, 1, 401 * DP_MS, 100 * DP_MS);
@@ -159,7 +159,7 @@ static void where_two_are_known_to_have_it_none_is_asked_ahead(void **state)
     fetcher_close(f);
 }
 
-static void what_is_asked_ahead_counts_as_under_way(void **state)
+static void chunks_requested_ahead_count_as_under_way(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(6);
@@ -226,7 +226,7 @@ static void a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_
     want(f, DP_PRIORITY_ROUND);
     dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
-    /* The only one known says nothing any more, and waits for it grow to many seconds. */
+    /* The only known holder is silent, and the waits for it grow to many seconds. */
     while (f->now < 20 * DP_SECOND) {
         tick_after(f, dp_picker_wake(f->picker).us - f->now);
     }
@@ -360,12 +360,12 @@ static void the_first_of_two_chunks_makes_room(fetcher *f, const dp_hash *update
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 1);
     CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, root));
     chunk(f, &peer, 1, DP_OK);
-    CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* The rest is for what comes first. */
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* The rest is for objects with priority. */
     CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, updates));
 }
 
-/* Else who is too far behind to replay would wait for a state for ever, on a line that the rounds
- * fill, and a newcomer for data. */
+/* Otherwise a node that is too far behind to replay would wait for a state forever on a line that
+ * the rounds fill, and a newcomer for data. */
 static void a_state_has_room_beside_the_updates_of_the_rounds(void **state)
 {
     (void)state;
@@ -537,7 +537,7 @@ static void at_most_sixty_four_objects_are_wanted(void **state)
     fetcher_close(f);
 }
 
-static void what_is_given_up_half_way_is_let_go(void **state)
+static void an_object_given_up_half_way_is_dropped(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(1);
@@ -574,7 +574,7 @@ static void a_greedy_peer_is_served_at_a_bounded_rate(void **state)
     fetcher_close(f);
 }
 
-static void what_is_not_asked_of_everybody_is_told_apart(void **state)
+static void an_object_not_asked_of_all_is_marked(void **state)
 {
     fetcher *const f = fetcher_of(1);
     dp_hash roots[DP_WANTED_MAX];
@@ -587,7 +587,7 @@ static void what_is_not_asked_of_everybody_is_told_apart(void **state)
     dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     CHECK(dp_picker_asks_all(f->picker, &f->root, DP_PRIORITY_REPLAY));
     CHECK(dp_picker_hesitant(f->picker, DP_PRIORITY_REPLAY, roots) == 0);
-    /* It comes later than what the round wants. */
+    /* It comes after the objects of the round. */
     CHECK(!dp_picker_asks_all(f->picker, &f->root, DP_PRIORITY_ROUND));
     CHECK(dp_picker_hesitant(f->picker, DP_PRIORITY_ROUND, roots) == 1);
     fetcher_close(f);
@@ -655,7 +655,7 @@ static void it_wakes_for_what_is_due_first(void **state)
     }
     flight->used = false;
     CHECK(dp_picker_wake(picker).us == want->info_deadline.us);
-    want->begun = true; /* Nobody is asked for its size any more. */
+    want->begun = true; /* No peer is asked for its size any more. */
     CHECK(dp_picker_wake(picker).us == want->pause_until.us);
     want->begun = false;
     want->info_from = DP_MEMBER_NONE;
@@ -674,7 +674,7 @@ int main(void)
         cmocka_unit_test(of_the_only_holder_first_chunks_may_be_asked_for_with_the_size),
         cmocka_unit_test(behind_a_thin_line_and_nearby_none_is_asked_ahead),
         cmocka_unit_test(where_two_are_known_to_have_it_none_is_asked_ahead),
-        cmocka_unit_test(what_is_asked_ahead_counts_as_under_way),
+        cmocka_unit_test(chunks_requested_ahead_count_as_under_way),
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
         cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
         cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
@@ -687,10 +687,10 @@ int main(void)
         cmocka_unit_test(never_more_than_sixteen_chunks_are_under_way),
         cmocka_unit_test(wrong_sizes_and_numbers_are_refused),
         cmocka_unit_test(at_most_sixty_four_objects_are_wanted),
-        cmocka_unit_test(what_is_given_up_half_way_is_let_go),
+        cmocka_unit_test(an_object_given_up_half_way_is_dropped),
         cmocka_unit_test(a_greedy_peer_is_served_at_a_bounded_rate),
         cmocka_unit_test(all_guests_together_are_served_as_much_as_one_member),
-        cmocka_unit_test(what_is_not_asked_of_everybody_is_told_apart),
+        cmocka_unit_test(an_object_not_asked_of_all_is_marked),
         cmocka_unit_test(open_survives_every_failed_allocation),
         cmocka_unit_test(it_wakes_for_what_is_due_first),
     };

@@ -38,7 +38,7 @@ static void a_peer_may_ask_for_as_many_at_once_as_in_a_second(void **state)
     fetcher_close(f);
 }
 
-static void what_is_served_names_the_asker_the_object_and_the_chunk(void **state)
+static void a_served_request_names_the_asker_the_object_and_the_chunk(void **state)
 {
     fetcher *const f = fetcher_of(2);
     const dp_peer asker = mesh_peer(2);
@@ -126,7 +126,7 @@ static void it_wakes_for_what_is_due_first(void **state)
     want->pause_until = (dp_time){now + 60};
     CHECK(dp_picker_wake(picker).us == now + 60);
     want->info_deadline = (dp_time){now + 50};
-    CHECK(dp_picker_wake(picker).us == now + 60); /* Nobody was asked. */
+    CHECK(dp_picker_wake(picker).us == now + 60); /* No peer was asked. */
     want->info_from = 1;
     CHECK(dp_picker_wake(picker).us == now + 50);
     want->begun = true;
@@ -186,7 +186,7 @@ static void the_tick_acts_when_it_is_due_and_no_sooner(void **state)
     fetcher_close(f);
 }
 
-static void what_is_told_of_an_object_that_is_not_wanted_changes_nothing(void **state)
+static void messages_about_an_unwanted_object_change_nothing(void **state)
 {
     fetcher *const f = fetcher_of(2);
     const dp_hash other = {{77}};
@@ -221,7 +221,7 @@ static void what_is_told_of_an_object_that_is_not_wanted_changes_nothing(void **
 }
 
 /* Its row is another member's from now on. */
-static void what_is_known_of_a_member_is_forgotten_with_it(void **state)
+static void data_about_a_member_are_forgotten_with_it(void **state)
 {
     fetcher *const f = fetcher_of(2);
     dp_picker *const picker = f->picker;
@@ -285,12 +285,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_may_ask_for_as_many_at_once_as_in_a_second),
-        cmocka_unit_test(what_is_served_names_the_asker_the_object_and_the_chunk),
+        cmocka_unit_test(a_served_request_names_the_asker_the_object_and_the_chunk),
         cmocka_unit_test(bytes_are_counted_by_chunks_that_are_here),
         cmocka_unit_test(it_wakes_for_what_is_due_first),
         cmocka_unit_test(the_tick_acts_when_it_is_due_and_no_sooner),
-        cmocka_unit_test(what_is_told_of_an_object_that_is_not_wanted_changes_nothing),
-        cmocka_unit_test(what_is_known_of_a_member_is_forgotten_with_it),
+        cmocka_unit_test(messages_about_an_unwanted_object_change_nothing),
+        cmocka_unit_test(data_about_a_member_are_forgotten_with_it),
         cmocka_unit_test(a_member_may_ask_within_its_bounds_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

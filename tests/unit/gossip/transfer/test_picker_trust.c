@@ -23,7 +23,7 @@ static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
     fetcher_close(f);
 }
 
-static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
+static void any_linked_peer_is_asked_when_no_holder_is_linked(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -41,7 +41,7 @@ static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
     fetcher_close(f);
 }
 
-static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **state)
+static void a_liar_that_is_the_only_holder_is_asked_ever_more_rarely(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(1);
@@ -64,7 +64,7 @@ static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **s
     fetcher_close(f);
 }
 
-static void who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again(void **state)
+static void a_possible_holder_does_not_keep_a_liar_from_being_asked_again(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(3);
@@ -77,7 +77,7 @@ static void who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again(voi
     chunk(f, &liar, 1, DP_BADHASH);
     const uint64_t pardon_us = f->now + 5 * DP_SECOND;
     bool again = false;
-    while (!again && f->now < pardon_us + DP_SECOND) { /* The others are asked, and say nothing. */
+    while (!again && f->now < pardon_us + DP_SECOND) { /* The others are asked, and are silent. */
         const dp_time wake = dp_picker_wake(f->picker);
         CHECK(wake.us > f->now);
         tick_after(f, wake.us - f->now);
@@ -147,7 +147,7 @@ static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
     fetcher_close(f);
 }
 
-static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
+static void a_peer_that_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(5);
@@ -160,7 +160,7 @@ static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
         const dp_peer other = mesh_peer(member == 1 ? 2 : 1);
         CHECK(!asked[member]);
         asked[member] = true;
-        chunk(f, &other, 0, DP_NOTFOUND); /* nobody asked that one */
+        chunk(f, &other, 0, DP_NOTFOUND); /* it was not asked */
         CHECK(f->actions->count == 0);
         chunk(f, &peer, 0, DP_NOTFOUND);
         CHECK(count_of(f, DP_DO_GET_INFO) == (i < 4 ? 1 : 0));
@@ -194,7 +194,7 @@ static uint32_t one_of_two_lacks_it(fetcher *f)
 
 /* An author that keeps its update for one voter says so too, and it may be the last that has it
  * (dpsim, swarm 1182). */
-static void who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends(void **state)
+static void a_peer_that_lacked_it_is_asked_again_when_the_last_other_link_ends(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -210,7 +210,7 @@ static void who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends(vo
     fetcher_close(f);
 }
 
-static void who_lacked_it_is_asked_again_when_the_others_were_silent(void **state)
+static void a_peer_that_lacked_it_is_asked_again_when_the_others_were_silent(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -224,7 +224,7 @@ static void who_lacked_it_is_asked_again_when_the_others_were_silent(void **stat
     fetcher_close(f);
 }
 
-static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **state)
+static void a_peer_that_has_it_now_is_asked_at_once_unless_it_lied(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -250,7 +250,7 @@ static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **
     fetcher_close(f);
 }
 
-static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
+static void a_known_holder_is_asked_before_possible_ones(void **state)
 {
     (void)state;
     for (uint32_t holder = 1; holder <= 8; holder++) {
@@ -261,7 +261,8 @@ static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
         CHECK(asked_of(f, DP_DO_GET_INFO) == holder);
         info(f, holder, &f->root, SIZE);
         CHECK(asked_of(f, DP_DO_GET_CHUNK) == holder);
-        CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER + 1); /* one of who may */
+        /* one of the possible holders */
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER + 1);
         fetcher_close(f);
     }
     fetcher *const f = fetcher_of(8);
@@ -303,7 +304,7 @@ static void those_that_only_may_have_it_are_tried_one_at_a_time(void **state)
     const dp_action second = *asked_beside(f, 1);
     CHECK(!dp_peer_equal(&first.u.get.peer, &second.u.get.peer));
     chunk(f, &second.u.get.peer, second.u.get.index, DP_OK);
-    const dp_action *const third = asked_beside(f, 1); /* of who has it now for certain */
+    const dp_action *const third = asked_beside(f, 1); /* of the certain holder */
     CHECK(dp_peer_equal(&second.u.get.peer, &third->u.get.peer));
     fetcher_close(f);
 }
@@ -312,17 +313,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
-        cmocka_unit_test(whoever_is_linked_is_asked_when_no_holder_is),
-        cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
-        cmocka_unit_test(who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again),
+        cmocka_unit_test(any_linked_peer_is_asked_when_no_holder_is_linked),
+        cmocka_unit_test(a_liar_that_is_the_only_holder_is_asked_ever_more_rarely),
+        cmocka_unit_test(a_possible_holder_does_not_keep_a_liar_from_being_asked_again),
         cmocka_unit_test(silence_about_info_moves_on_to_the_next_holder),
         cmocka_unit_test(silence_costs_no_more_for_the_second_than_for_the_first),
         cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
-        cmocka_unit_test(who_lacks_it_says_so_and_the_next_is_asked_at_once),
-        cmocka_unit_test(who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends),
-        cmocka_unit_test(who_lacked_it_is_asked_again_when_the_others_were_silent),
-        cmocka_unit_test(who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied),
-        cmocka_unit_test(who_is_said_to_have_it_is_asked_before_those_that_may),
+        cmocka_unit_test(a_peer_that_lacks_it_says_so_and_the_next_is_asked_at_once),
+        cmocka_unit_test(a_peer_that_lacked_it_is_asked_again_when_the_last_other_link_ends),
+        cmocka_unit_test(a_peer_that_lacked_it_is_asked_again_when_the_others_were_silent),
+        cmocka_unit_test(a_peer_that_has_it_now_is_asked_at_once_unless_it_lied),
+        cmocka_unit_test(a_known_holder_is_asked_before_possible_ones),
         cmocka_unit_test(those_that_only_may_have_it_are_tried_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

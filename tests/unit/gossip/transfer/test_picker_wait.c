@@ -1,4 +1,4 @@
-/* How long the chunk picker waits, and how much it asks for at once, by what it has measured. */
+/* The waits of the chunk picker, and its number of requests at once, by its measurements. */
 #include "gossip/transfer/picker_internal.h"
 #include "tests/unit/gossip/kit/fetcher.h"
 

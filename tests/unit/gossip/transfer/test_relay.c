@@ -1,4 +1,4 @@
-/* To whom a thin uplink gives its update, and who is to wait. */
+/* The node to which a thin uplink gives its update first, and those that wait. */
 #include "tests/lib/check.h"
 
 #include "gossip/transfer/relay.h"
@@ -123,7 +123,7 @@ static void copies_that_take_less_than_a_second_are_sent(void **state)
     }
 }
 
-static void who_does_not_vote_waits_for_a_voter(void **state)
+static void a_peer_that_does_not_vote_waits_for_a_voter(void **state)
 {
     dp_relay relay = behind(1000);
     dp_relay_ask ask = ask_of(9, 7, 0);
@@ -224,7 +224,7 @@ int main(void)
         cmocka_unit_test(among_equal_lines_all_are_served),
         cmocka_unit_test(without_a_measure_all_are_served),
         cmocka_unit_test(copies_that_take_less_than_a_second_are_sent),
-        cmocka_unit_test(who_does_not_vote_waits_for_a_voter),
+        cmocka_unit_test(a_peer_that_does_not_vote_waits_for_a_voter),
         cmocka_unit_test(where_nobody_else_votes_all_are_served),
         cmocka_unit_test(a_single_asker_is_served),
         cmocka_unit_test(when_the_first_is_gone_the_next_voter_is_served),

@@ -224,7 +224,7 @@ static void deliver(world *all, uint32_t at, dp_time now, bool keep)
     }
 }
 
-/* Deliver and write everything, in order, until nothing moves. */
+/* Delivers and writes everything in order, until there is no progress. */
 static void settle(world *all, dp_time now)
 {
     bool moved = true;
@@ -341,7 +341,7 @@ static void a_bidder_takes_over_what_may_have_been_chosen(void **state)
     (void)state;
     assert_true(dp_commit_propose(all->voters[owner].commit, t0));
     finish_write(all, owner, t0, DP_OK);
-    /* Only the third hears of it, accepts, and the owner dies. */
+    /* Only the third voter gets it and accepts, and the owner dies. */
     for (uint32_t i = all->n_mails; i-- > 0;) {
         if (all->mails[i].to == third &&
             dp_msg_type_of(dp_view_of(all->mails[i].bytes, 2)) == DP_MSG_PROPOSE) {
@@ -587,10 +587,11 @@ static void random_schedules_never_choose_two_records(void **state)
         chosen += all->has_chosen ? 1 : 0;
         destroy(all);
     }
-    assert_true(chosen > 150); /* Else the schedules decide too little to say anything. */
+    /* Otherwise the schedules decide too few slots for a meaningful test. */
+    assert_true(chosen > 150);
 }
 
-/* Nobody can choose a slot, a chain or a run in which it is first. */
+/* A voter cannot choose a slot, a chain or a run in which it is first. */
 static void the_order_of_the_ballots_is_another_in_another_slot_fork_or_run(void **state)
 {
     static dp_commit commit;

@@ -1,5 +1,5 @@
-/* Promises and accepts of a voter, and to which voters it tells them: the other voters lie, and the
- * disk fails. */
+/* Promises and accepts of a voter, and the voters that get them: the other voters lie, and the disk
+ * fails. */
 #include "tests/unit/gossip/kit/lone_voter.h"
 
 static void an_accept_whose_write_failed_is_told_to_nobody(void **state)
@@ -38,7 +38,8 @@ static void a_promise_whose_write_failed_is_told_to_nobody(void **state)
     lone_close(voter);
 }
 
-/* Signed well, in a ballot of somebody else: ballot 0, which needs no proof, and a later one. */
+/* Correctly signed, in the ballot of another owner: ballot 0, which needs no proof, and a later
+ * one. */
 static void a_proposal_by_another_than_the_ballots_owner_is_refused(void **state)
 {
     (void)state;

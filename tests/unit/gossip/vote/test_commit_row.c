@@ -1,4 +1,4 @@
-/* The durable vote row: what of it binds a voter in the slot that begins. */
+/* The durable vote row: its parts that bind a voter in a new slot. */
 #include "tests/unit/gossip/kit/lone_voter.h"
 
 static uint8_t bytes[DP_COMMIT_ROW_MAX];
@@ -49,7 +49,7 @@ static void a_row_of_this_slot_binds_its_voter(void **state)
     lone_close(voter);
 }
 
-/* A vote after another record, or in another fork, or of an earlier slot, says nothing of this
+/* A vote after another record, or in another fork, or of an earlier slot, does not bind in this
  * one. */
 static void a_row_of_another_slot_does_not_bind(void **state)
 {
@@ -68,8 +68,8 @@ static void a_row_of_another_slot_does_not_bind(void **state)
     }
 }
 
-/* The records before it are missing here: a vote now would overwrite it. Without those it holds
- * back what is asked of it. */
+/* The records before it are missing here: a vote now would overwrite it. Without them the voter
+ * does not answer. */
 static void a_row_of_a_later_slot_keeps_its_voter_silent_until_then(void **state)
 {
     dp_commit_row row = row_of_now();
@@ -92,8 +92,7 @@ static void a_row_of_a_later_slot_keeps_its_voter_silent_until_then(void **state
     lone_close(voter);
 }
 
-/* Its fork was given up for good, by what the chain says or by what this node was told: nothing is
- * held back for it. */
+/* Its fork has ended, by the chain or by a message to this node: the voter answers. */
 static void a_row_of_a_fork_that_has_ended_holds_nothing_back(void **state)
 {
     dp_commit_row row = row_of_now();

@@ -1,5 +1,5 @@
-/* Voters and members that lie: which pairs of votes convict, and what a node makes of the lies of
- * one peer. */
+/* Voters and members that lie: pairs of votes that convict, and the reaction of a node to the lies
+ * of one peer. */
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
@@ -59,7 +59,7 @@ static void two_promises_of_one_ballot_say_the_same(void **state)
     assert_true(against(promise(5, 2, 1), promise(5, 2, 2)));
     assert_false(against(promise(5, 2, 1), promise(5, 2, 1)));
     assert_false(against(promise(5, 2, 1), promise(6, 4, 2)));
-    /* After a write that failed a voter may name an accept of this very ballot: nobody uses such a
+    /* After a failed write a voter may name an accept of this ballot: no voter uses such a
      * promise. */
     assert_false(against(promise(5, 2, 1), promise(5, 6, 2)));
 }
@@ -207,8 +207,8 @@ static void a_second_certificate_of_a_decided_slot_convicts_who_signed_both(void
     kit_close(world);
 }
 
-/* Node 2 says that its chain is longer, and gives what is no record when it is asked. */
-static void who_speaks_of_records_and_gives_none_is_doubted_after_a_while(void **state)
+/* Node 2 claims that its chain is longer, and serves bytes that are not a record. */
+static void a_peer_that_claims_records_and_gives_none_is_ignored_after_a_while(void **state)
 {
     static uint8_t room[DP_MESSAGE_MAX];
     kit_world *world = three();
@@ -262,8 +262,8 @@ static void doubt_ends_by_itself_and_by_a_good_answer(void **state)
     assert_false(dp_backed_off(&doubt, &peer, now));
 }
 
-/* A contribution that no record may list must not be taken up: who lists it has no record
- * decided. */
+/* A contribution that no record may list must not be accepted: a proposer that lists it gets no
+ * decision. */
 static void a_claim_that_no_record_may_list_is_refused(void **state)
 {
     kit_world *world = three();
@@ -344,7 +344,7 @@ static void requests_for_records_are_served_at_a_bounded_rate(void **state)
     kit_close(world);
 }
 
-/* sender asks node 0 for a fence of this life, as asker, and shows a word that is signed by
+/* sender asks node 0 for a fence of this life, as asker, and shows a statement that is signed by
  * author. */
 static void wish_as(kit_world *world, const dp_fence_ask *said, uint32_t author, uint32_t sender)
 {
@@ -379,7 +379,7 @@ static void a_life_is_fenced_on_its_own_word_alone(void **state)
     (void)state;
     wish(world, 1, 5, 2);
     assert_int_equal(node->requests->n_fences, 0);
-    wish(world, 1, present, 2); /* Of a life that everybody knows of, too. */
+    wish(world, 1, present, 2); /* Also of a life that all nodes know. */
     assert_int_equal(node->requests->n_fences, 0);
     wish(world, 1, 5, 1);
     assert_int_equal(node->requests->n_fences, 1);
@@ -405,7 +405,7 @@ static void a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another(v
     assert_int_equal(node->requests->n_fences, 1);
     assert_int_equal(node->requests->fences[0].fence.incarnation, 2 * DP_FENCES_MAX);
     assert_true(dp_life_sign(&ask, &victim, &node->run));
-    ask.asker = kit_peer(1); /* The word was given to node 2, */
+    ask.asker = kit_peer(1); /* The statement was given to node 2, */
     dp_fence_msg_write(&writer, &ask);
     kit_send(world, 2, 0, dp_view_of(room, writer.size));
     ask.asker = kit_peer(2);
@@ -494,7 +494,7 @@ int main(void)
         cmocka_unit_test(the_lowest_accept_is_remembered),
         cmocka_unit_test(the_lowest_promise_is_remembered),
         cmocka_unit_test(a_second_certificate_of_a_decided_slot_convicts_who_signed_both),
-        cmocka_unit_test(who_speaks_of_records_and_gives_none_is_doubted_after_a_while),
+        cmocka_unit_test(a_peer_that_claims_records_and_gives_none_is_ignored_after_a_while),
         cmocka_unit_test(doubt_ends_by_itself_and_by_a_good_answer),
         cmocka_unit_test(a_life_is_fenced_on_its_own_word_alone),
         cmocka_unit_test(a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another),

@@ -1,0 +1,95 @@
+/* dpnode-web: pages about one node, for browsers and for Prometheus: a client of the daemon's
+ * control socket that changes nothing. `dpnode web` starts it. */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/paths.h"
+#include "cli/web/options.h"
+#include "cli/web/server.h"
+
+static volatile int ended;
+
+static void on_end(int number)
+{
+    (void)number;
+    ended = 1;
+}
+
+/* --name A,B: cuts text in place. False: more than DP_SITE_NAMES_MAX, or an empty one. */
+static bool read_names(dp_site *site, char *text)
+{
+    size_t n = 0;
+    char *rest = text;
+    for (char *name = strsep(&rest, ","); name != NULL; name = strsep(&rest, ",")) {
+        if (name[0] == '\0' || n == DP_SITE_NAMES_MAX) {
+            return false;
+        }
+        site->names[n++] = name;
+    }
+    return true;
+}
+
+static int serve(dp_cmd *cmd)
+{
+    static char names[DP_SITE_NAMES_MAX * 256];
+    const struct sigaction ending = {.sa_handler = on_end};
+    const char *const listen = dp_cmd_option(cmd, "listen");
+    const char *const given = dp_cmd_option(cmd, "name");
+    dp_control_error error;
+    dp_server *server = NULL;
+    dp_site site = {0};
+
+    snprintf(names, sizeof names, "%s", given != NULL ? given : "");
+    if (given != NULL && (strlen(given) >= sizeof names || !read_names(&site, names))) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0604", "--name HOST, or --name HOST,HOST",
+                     "--name has 1 to 4 names with a comma between them", given);
+        return dp_cmd_fail(cmd, &error);
+    }
+    dp_source_open(&site.source, cmd->socket);
+    if (dp_server_open(&server, &site, listen != NULL ? listen : DP_WEB_LISTEN, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    sigaction(SIGINT, &ending, NULL);
+    sigaction(SIGTERM, &ending, NULL);
+    if (cmd->json) {
+        const int printed = dp_cmd_print(json_pack("{s:s}", "address", dp_server_address(server)));
+        ended = printed != 0 ? 1 : ended;
+    } else {
+        printf("http://%s   page; /metrics is for Prometheus; Ctrl-C ends it\n",
+               dp_server_address(server));
+        fflush(stdout);
+    }
+    dp_status status = DP_OK;
+    while (status == DP_OK && ended == 0) {
+        status = dp_server_step(server, -1);
+    }
+    dp_server_close(server);
+    dp_source_close(&site.source);
+    if (status != DP_OK) {
+        dp_error_set(&error, DP_EXIT_IO, "E0605", "start it again", "the server has failed",
+                     dp_status_text(status));
+        return dp_cmd_fail(cmd, &error);
+    }
+    return 0;
+}
+
+static const dp_verb web_verb = {
+    .program = "dpnode-web",
+    .name = "",
+    .run = serve,
+    .arguments = "",
+    .summary = DP_WEB_SUMMARY,
+    .examples = "  dpnode-web\n  dpnode-web --listen 0.0.0.0:7719 --name node1.example\n",
+    .options = {DP_WEB_OPTIONS},
+};
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs. */
+    dp_path_be_private();
+    signal(SIGPIPE, SIG_IGN);
+    return dp_cmd_program(&web_verb, argc, argv);
+}
