@@ -2,10 +2,13 @@
 """script/demo before it runs: wrong options are reported before it installs or builds anything. The run itself takes minutes; script/demo.py checks
 it."""
 
+import importlib.util
+import json
 import os
 import subprocess
 import sys
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -35,6 +38,19 @@ class Demo(SystemTest):
         with open(path, "wb") as file:
             file.write("Es war einmal ein M\u00e4dchen. ".encode("latin-1") * 1000)
         self.assertIn("no UTF-8", self.refused("--text", path))
+
+    @unittest.skipUnless(os.path.exists(os.path.join(systemtest.BINARIES, "bench_quality")), "bench_quality is not built")
+    def test_it_promises_the_bytes_that_its_mode_sends(self):
+        spec = importlib.util.spec_from_file_location("demo", DEMO + ".py")
+        demo = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(demo)
+        steps = 15 # of a round in the bench
+        done = subprocess.run([os.path.join(systemtest.BINARIES, "bench_quality"), "--json", "--only", "shipped", "--steps", str(4 * steps),
+                               "--eval", "512"], capture_output=True, text=True, timeout=120, check=True,
+                              cwd=os.path.join(os.path.dirname(DEMO), ".."))
+        sent = steps * json.loads(done.stdout.splitlines()[0])["bytes_per_param_step"]
+        self.assertLess(sent, demo.BYTES_MOST)
+        self.assertLess(demo.BYTES_MOST, 1.1 * sent) # a bound that says something
 
 
 if __name__ == "__main__":
