@@ -8,7 +8,7 @@ const PHASE_TEXT = {computed: 'steps', data: 'waiting for data', publish: 'encod
 const byId = id => document.getElementById(id);
 
 const rounds = new Map();
-let newestAsked = -1, eventsAsked = 0;
+let newestAsked = -1, eventsAsked = 0, unit = 'tokens';
 
 // ---- text
 
@@ -48,13 +48,13 @@ function showCards(status, run) {
   const add = (...words) => cards.push(card(...words));
   if (known(run.round)) {
     add('round', String(run.round), known(run.round_ms) ? 'each about ' + span(run.round_ms / 1000) : '');
-    if (run.loss > 0) add('loss', run.loss.toFixed(3), 'nats per token');
-    add('tokens of the run', number(run.tokens), known(run.elements) ? number(run.elements) + ' parameters' : '');
+    if (run.loss > 0) add('loss', run.loss.toFixed(3), 'nats per ' + unit.slice(0, -1));
+    add(unit + ' of the run', number(run.tokens), known(run.elements) ? number(run.elements) + ' parameters' : '');
     const late = run.alive < run.members;
     add('members alive', run.alive + ' of ' + Math.max(run.members, run.alive),
         run.quorum ? run.voters + ' vote' : 'no majority of the voters is reachable', run.quorum ? (late ? 'warn' : '') : 'bad');
   }
-  if (known(run.tokens_per_s)) add('this node', number(run.tokens_per_s) + ' tokens/s', run.device || '');
+  if (known(run.tokens_per_s)) add('this node', number(run.tokens_per_s) + ' ' + unit + '/s', run.device || '');
   else add('this node', run.trainer === 'up' ? (run.trains ? 'measuring' : 'not training') : 'trainer ' + run.trainer, run.device || '',
            run.trainer === 'failing' ? 'bad' : '');
   if (known(run.counted)) add('counted in', run.counted + (run.counted === 1 ? ' round' : ' rounds'), run.is_voter ? 'this node votes' : '');
@@ -99,7 +99,7 @@ const shortName = peer => peer.name || peer.short;
 
 function showRounds() {
   const all = [...rounds.values()].sort((a, b) => a.slot - b.slot);
-  fillTable('rounds', [['round', 'n'], ['at'], ['kind'], ['took', 'n'], ['counted', 'n'], ['loss', 'n'], ['tokens', 'n'], ['bytes', 'n'],
+  fillTable('rounds', [['round', 'n'], ['at'], ['kind'], ['took', 'n'], ['counted', 'n'], ['loss', 'n'], [unit, 'n'], ['bytes', 'n'],
                        ['left out', 'long']],
             all.slice(-ROWS).reverse().map(r => [
               String(r.round), clock(r.time_ms), r.kind, known(r.duration_ms) ? span(r.duration_ms / 1000) : '-',
@@ -199,6 +199,7 @@ function takeState(state) {
   showTrouble(status.lost, status.paused ? 'Paused by its owner' + status.paused.text + '. To train again: dpnode resume' : '',
               run && run.refused ? 'No member accepts this node. To join again: dpnode join TOKEN' : '', run && run.clock ? run.clock.text : '');
   if (!run) return;
+  unit = run.external && run.sample_tokens === 1 ? 'samples' : 'tokens'; // as dpnode status says it
   showCards(status, run);
   showPhases(run.trainer_ms);
   showPeers(state.peers);
