@@ -1,5 +1,6 @@
-/* Keeps the daemon's answers for a second, so that many readers cost it one question. Blocks, with
- * a bound: a daemon that hangs holds a question up for DP_SOURCE_WAIT_MS. One thread. */
+/* Keeps the daemon's state for a second, so that many readers of it cost one question; lists of
+ * rounds and events are asked for each time. Blocks, with a bound: a daemon that hangs holds a
+ * question up for DP_SOURCE_WAIT_MS. One thread. */
 #ifndef DP_CLI_WEB_SOURCE_H
 #define DP_CLI_WEB_SOURCE_H
 
