@@ -4,30 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/check.h"
-
-/* Text of JSON with ' for ". */
-static json_t *json(const char *text)
-{
-    char *const room = strdup(text);
-    json_error_t error;
-    CHECK(room != NULL);
-    for (char *at = room; *at != '\0'; at++) {
-        *at = *at == '\'' ? '"' : *at;
-    }
-    json_t *const value = json_loads(room, 0, &error);
-    free(room);
-    assert_non_null(value);
-    return value;
-}
+#include "tests/unit/cli/verb_kit.h"
 
 /* The text for these replies, until the next call; peers may be NULL. */
 static const char *written(const char *status, const char *peers)
 {
     static char text[DP_METRICS_BYTES_MAX + 1];
     dp_buf out;
-    json_t *const is = status != NULL ? json(status) : NULL;
-    json_t *const others = peers != NULL ? json(peers) : NULL;
+    json_t *const is = status != NULL ? verb_json(status) : NULL;
+    json_t *const others = peers != NULL ? verb_json(peers) : NULL;
     dp_buf_init(&out, DP_METRICS_BYTES_MAX);
     CHECK_OK(dp_metrics_write(&out, is, others));
     memcpy(text, out.data, out.size);
@@ -138,7 +123,7 @@ static void a_text_that_does_not_fit_is_none(void **state)
 {
     (void)state;
     dp_buf out;
-    json_t *const status = json("{'state':'idle','version':'1'}");
+    json_t *const status = verb_json("{'state':'idle','version':'1'}");
     dp_buf_init(&out, 200);
     CHECK_STATUS(dp_metrics_write(&out, status, NULL), DP_TOOBIG);
     dp_buf_close(&out);
