@@ -53,16 +53,37 @@ def wait_for(condition, seconds, what):
         time.sleep(0.02)
 
 
+def _ports():
+    """The widest range of ports that the system does not give to outgoing connections."""
+    try:
+        with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+            first, last = (int(word) for word in file.read().split())
+    except (OSError, ValueError):
+        return range(15000, 32768)
+    widest = max(range(5000, first), range(last + 1, 65536), key=len)
+    return widest if len(widest) >= 1000 else range(5000, 65536)
+
+
+_held = []  # one socket per port that this process chose; the kernel frees them when the process ends
+
+
 def free_port(host="127.0.0.1"):
-    """A port below those that the system gives to outgoing connections, which may be in use before a daemon listens."""
+    """A port that nobody has, and that no other test which asks here gets while this process lives.
+
+    The daemon binds it later, perhaps after minutes, so a probe alone leaves time for another test to take it. A Unix
+    socket with the port as its abstract name is the reservation: the kernel gives a name to one process.
+    """
     while True:
-        port = random.randrange(15000, 32768)
+        port = random.choice(_ports())
+        name = socket.socket(socket.AF_UNIX)
         with socket.socket() as probe:
             try:
+                name.bind(f"\0dpnode-test-port-{port}")
                 probe.bind((host, port))
+                _held.append(name)
                 return port
             except OSError:
-                pass
+                name.close()
 
 
 def children_of(pid):

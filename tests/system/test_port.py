@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -15,6 +16,19 @@ FLOOD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib", "f
 JOIN_S = 3
 MEMORY_KB = 64 << 10
 ROUNDS = 12
+
+
+class Reserved(unittest.TestCase):
+    def test_two_tests_are_never_given_one_port(self):
+        code = "import random, daemons; random.seed(1); print(daemons.free_port(), flush=True); input()"
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(FLOOD)}
+        given = []
+        for _ in range(2): # the same choices in both, and nobody listens yet
+            test = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                    env=environment)
+            self.addCleanup(test.communicate, "\n")
+            given.append(int(test.stdout.readline()))
+        self.assertNotEqual(given[0], given[1])
 
 
 class Port(SystemTest):
