@@ -168,7 +168,7 @@ static dp_status find_sample(const dp_data *data, uint64_t seed, uint64_t sample
     if (n == 0) {
         return DP_BADARG;
     }
-    *window = dp_admin_command_at(seed, sample / n, n, sample % n);
+    *window = dp_order_at(seed, sample / n, n, sample % n);
     *part = find_part(data, count_side_by_side, length, window);
     return DP_OK;
 }

@@ -31,7 +31,7 @@ static uint64_t permute(uint64_t key, unsigned bits, uint64_t value)
     return left << bits | right;
 }
 
-uint64_t dp_admin_command_at(uint64_t seed, uint64_t pass, uint64_t n, uint64_t index)
+uint64_t dp_order_at(uint64_t seed, uint64_t pass, uint64_t n, uint64_t index)
 {
     dp_assert(index < n);
     const unsigned bits = half_bits(n);

@@ -11,6 +11,6 @@
 
 /* The window at place index of pass number pass: for index < n a value < n, each once. On average
  * fewer than four walks. */
-uint64_t dp_admin_command_at(uint64_t seed, uint64_t pass, uint64_t n, uint64_t index);
+uint64_t dp_order_at(uint64_t seed, uint64_t pass, uint64_t n, uint64_t index);
 
 #endif

@@ -73,7 +73,7 @@ static dp_status take_window(dp_trainer *t, const dp_trainer_update *update, win
                              uint64_t count, uint32_t i)
 {
     const size_t context = t->manifest.context;
-    const uint64_t index = dp_admin_command_at(update->seed, (uint64_t)kind, count, i);
+    const uint64_t index = dp_order_at(update->seed, (uint64_t)kind, count, i);
     if (kind == CLAIMED) {
         return take_claimed(t, update, index);
     }
