@@ -2,8 +2,8 @@
  * export models.
  *
  *   dpnode-worker --fd N [--threads N] [--processes N] [--nice N] [--backend B]
- *                 [--celsius-max N] [--watts-max N]   speak the trainer protocol on the inherited
- *                   socket N
+ *                 [--celsius-max N] [--watts-max N] [--script PATH]   speak the trainer protocol on
+ *                   the inherited socket N; PATH: where scripts connect, in a run of any model
  *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS] [--backend B] [--threads
  *                                                      N] [--processes N] make the objects of a run
  *                                                      (prepare.h); print a line of JSON; with a
@@ -86,13 +86,14 @@ typedef struct arguments {
     const char *manifest;
     const char *gguf;
     const char *llmc;
+    const char *script; /* NULL: no socket for scripts */
 } arguments;
 
 static int usage(FILE *out)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--processes N] [--nice N]\n"
           "                     [--backend auto|cpu|NAME|PATH]\n"
-          "                     [--celsius-max N] [--watts-max N]\n"
+          "                     [--celsius-max N] [--watts-max N] [--script PATH]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
           "                     [--backend B] [--threads N] [--processes N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN]\n"
@@ -142,6 +143,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"data", required_argument, NULL, 'd'},
                                             {"patience", required_argument, NULL, 'i'},
                                             {"umask", required_argument, NULL, 'u'},
+                                            {"script", required_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const struct {
@@ -172,6 +174,7 @@ static bool parse(int argc, char **argv, arguments *args)
         args->manifest = option == 'a' ? optarg : args->manifest;
         args->gguf = option == 'g' ? optarg : args->gguf;
         args->llmc = option == 'c' ? optarg : args->llmc;
+        args->script = option == 's' ? optarg : args->script;
         good = good && (option != 'u' || set_umask(optarg));
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
             good = numbers[i].option != option ||
@@ -450,6 +453,7 @@ static int serve(const arguments *args)
         .tell = tell,
         .celsius_max = (uint32_t)args->celsius_max,
         .watts_max = (uint32_t)args->watts_max,
+        .script_path = args->script,
         .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);
     dp_process_group_close(team);

@@ -49,7 +49,8 @@ install(FILES docs/man/dpnode.1 DESTINATION share/man/man1)
 install(FILES docs/man/dpnoded.8 DESTINATION share/man/man8)
 install(FILES contrib/dpnode.bash DESTINATION share/bash-completion/completions RENAME dpnode)
 install(FILES README.md LICENSE DESTINATION ${DP_DOC_DIR})
-install(DIRECTORY contrib/prometheus DESTINATION ${DP_DOC_DIR}/contrib)
+install(FILES contrib/script/dpnode.h DESTINATION include)
+install(DIRECTORY contrib/prometheus contrib/script DESTINATION ${DP_DOC_DIR}/contrib)
 install(DIRECTORY docs/ DESTINATION ${DP_DOC_DIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png" PATTERN man EXCLUDE
     PATTERN records EXCLUDE PATTERN decisions EXCLUDE)
 

@@ -7,9 +7,9 @@
  * question mark means that the key may be absent.
  *
  * The daemon leads. The trainer answers each command once, in order, with the message below it or
- * with FAILED. RESTORE, TRAIN and STOP have no answer, and FAILED if they fail. Three things may
- * come out of order: CHECKED, at any time; PUBLISHED, after later TRAIN and REDUCE commands; STEP,
- * which nobody asks for. Peers, ballots and votes never appear here.
+ * with FAILED. RESTORE, TRAIN and STOP have no answer, and FAILED if they fail. Four things may
+ * come out of order: CHECKED, at any time; PUBLISHED, after later TRAIN and REDUCE commands; STEP
+ * and SCRIPT, which nobody asks for. Peers, ballots and votes never appear here.
  *
  * Rounds: a state of round r holds r ROUND records, so INIT gives round 0. TRAIN, PUBLISH and STEP
  * name the round that the work is for. APPLY names the round of the state that it makes, LOAD that
@@ -23,7 +23,8 @@
  *
  * D->T OPEN {member[32], seed}   fds: manifest, tokenizer.json, token shards
  *     In a run of any model the second is the table of tensors (compute/model/tensor_table.h), and
- *     there are no shards; such a trainer holds vectors and takes no steps.
+ *     there are no shards; such a trainer holds vectors, and a script takes the steps
+ *     (SCRIPT).
  *     The manifest is canonical bytes; the shards come in its order, at most 32. seed differs for
  *     every process; it drives random choices that need not be repeatable.
  * T->D OPENED {elements, device?}
@@ -120,6 +121,11 @@
  * D->T SAMPLE {prompt, tokens, seed}
  * T->D SAMPLED {text}
  *
+ * T->D SCRIPT {pid}
+ *     Unasked, in a run of any model: a script has connected (docs/TRAINER.md); pid 0: it is gone,
+ *     as at the start. With a script, PUBLISH and FREEZE wait for its next look, or for a command
+ *     other than TRAIN and REDUCE.
+ *
  * D->T STOP {}
  *     Ends the trainer.
  * T->D FAILED {what, of?, lacks?}
@@ -131,8 +137,9 @@
 
 enum {
     /* 1: the trainer drew its samples; 2: without parts; 3: without ADD; 4: without JUDGE; 5: with
-     * EARLY, parts of a gradient before its publication, and other numbers behind it. */
-    DP_TRAINER_ABI = 6,
+     * EARLY, parts of a gradient before its publication, and other numbers behind it; 6: without
+     * SCRIPT. */
+    DP_TRAINER_ABI = 7,
     DP_TRAINER_PACKET_MAX = 64 * 1024,
     /* 32 shards with manifest and tokenizer; 32 contributors; 32 parts with their whole and a. */
     DP_TRAINER_FDS_MAX = 34,
@@ -172,6 +179,7 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_ADDED,
     DP_TRAINER_JUDGE,
     DP_TRAINER_JUDGED,
+    DP_TRAINER_SCRIPT,
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 

@@ -264,6 +264,7 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                            .fields = BIT(ID) | BIT(DID_FAIL) | BIT(COMPARED) | BIT(ALIGN) |
                                      BIT(HELD) | BIT(CLAIMED) | BIT(LIKENESS),
                            .optional = BIT(DID_FAIL) | BIT(COMPARED)},
+    [DP_TRAINER_SCRIPT] = {.name = "script", .fields = BIT(PID)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)

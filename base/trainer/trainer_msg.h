@@ -90,7 +90,7 @@ typedef struct dp_trainer_msg {
     char text[DP_TRAINER_TEXT_MAX + 1];
 } dp_trainer_msg;
 
-/* "hello" to "judged"; "unknown" for any other number. */
+/* "hello" to "script"; "unknown" for any other number. */
 const char *dp_trainer_kind_name(dp_trainer_kind kind);
 /* Appends the map to out. DP_BADARG: unknown kind, more items, ranges or text than the limits, or
  * cuts that do not ascend; DP_NOMEM, DP_TOOBIG: as dp_packer_finish. */

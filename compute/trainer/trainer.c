@@ -135,7 +135,7 @@ static dp_status open_external(dp_trainer *t, const dp_trainer_setup *setup, dp_
     }
     DP_TRY(open_engine(t, setup, why));
     init_bytes(t);
-    return DP_OK;
+    return dp_trainer_script_open(t, setup->tokenizer);
 }
 
 static dp_status open_shards(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
@@ -220,6 +220,7 @@ void dp_trainer_close(dp_trainer *t)
     dp_buf_close(&t->bytes);
     dp_buf_close(&t->restored);
     dp_trainer_gradients_close(t);
+    dp_trainer_script_close(t);
     dp_free(t->targets);
     dp_free(t->inputs);
     if (t->engine != NULL) {

@@ -72,11 +72,11 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
     return b->add(t->engine, DP_VECTOR_X, dp_trainer_anchor(t));
 }
 
-/* Work that is worth nothing claims nothing; until a lease comes, steps are of the own line. */
+/* Work that is worth nothing claims nothing. */
 static dp_status forget_progress(dp_trainer *t)
 {
     t->open = (dp_trainer_tally){0};
-    t->n_ranges = 0;
+    dp_trainer_drop_lease(t);
     return dp_trainer_drop_step(t);
 }
 

@@ -2,8 +2,8 @@
  * progress), trainer_state.c (states), trainer_steps.c (training), trainer_lease.c (its samples),
  * trainer_gradients.c (runs that exchange gradients), trainer_publish.c (publications),
  * trainer_parts.c (rounds of parts), trainer_apply.c (records, pairwise averages), trainer_judge.c
- * (updates of others), trainer_score.c (loss and samples) and trainer_keep.c (what a standalone
- * trainer keeps). */
+ * (updates of others), trainer_score.c (loss and samples), trainer_keep.c (what a standalone
+ * trainer keeps) and trainer_script.c (a script that trains). */
 #ifndef DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 
@@ -19,6 +19,7 @@
 #include "compute/model/state.h"
 #include "compute/text/bpe.h"
 #include "compute/trainer/trainer.h"
+#include "compute/trainer/trainer_script.h"
 
 /* Local work since the last publication, or the work of one. */
 typedef struct dp_trainer_tally {
@@ -39,6 +40,24 @@ typedef struct dp_trainer_gradients {
     float *v;
     bool ready; /* g waits for its publication */
 } dp_trainer_gradients;
+
+/* Samples of one line that a script has drawn and not used. */
+typedef struct dp_drawn_stretch {
+    uint64_t count;
+    bool own;     /* of the member's line, not the run's */
+    bool expired; /* the lease has passed them: work on them has no tokens */
+} dp_drawn_stretch;
+
+/* In a run of any model. */
+typedef struct dp_trainer_script {
+    dp_buf table;     /* the bytes of the tensors' table */
+    uint64_t n_drawn; /* samples of all stretches */
+    uint32_t n_stretches;
+    dp_drawn_stretch stretches[DP_SCRIPT_STRETCHES_MAX]; /* in the order of drawing */
+    dp_reach lease_from;                                 /* the lease as it was told last */
+    uint32_t n_lease;
+    dp_sample_range lease[DP_LEASE_RANGES_MAX];
+} dp_trainer_script;
 
 struct dp_trainer {
     dp_manifest manifest;
@@ -92,6 +111,7 @@ struct dp_trainer {
     dp_sample_range ranges[DP_LEASE_RANGES_MAX]; /* the rest of the lease */
     uint32_t *inputs;                            /* [rows_max][context], of an evaluation */
     uint32_t *targets;
+    dp_trainer_script script;
 };
 
 /* The base of x: x = anchor - F - O. */
@@ -144,11 +164,22 @@ dp_consensus_items dp_trainer_items(const dp_trainer *trainer, const dp_trainer_
 DP_MUST dp_status dp_trainer_settle(dp_trainer *trainer, uint32_t clip, const dp_part_cuts *cuts,
                                     uint32_t taken, dp_view blob);
 
+/* trainer_script.c */
+/* Copies the table. DP_NOMEM. */
+DP_MUST dp_status dp_trainer_script_open(dp_trainer *trainer, dp_view table);
+void dp_trainer_script_close(dp_trainer *trainer);
+/* Drawn samples of the own line, or of the run's, have no tokens any more. */
+void dp_trainer_script_expire(dp_trainer *trainer, bool own);
+/* The samples before from are others' or done. */
+void dp_trainer_script_jump(dp_trainer *trainer, const dp_reach *from);
+
 /* trainer_lease.c */
 /* Seed of a member's own line: each differs from the others and from the line of the run. */
 uint64_t dp_trainer_line_seed(const dp_trainer *trainer, const uint8_t member[32]);
 /* The next samples, at most rows of them; marks them as drawn. */
 dp_loader_place dp_trainer_next_place(const dp_trainer *trainer, uint32_t rows);
 void dp_trainer_pass_over(dp_trainer *trainer, const dp_loader_place *place);
+/* Until a lease comes, samples are of the own line. */
+void dp_trainer_drop_lease(dp_trainer *trainer);
 
 #endif

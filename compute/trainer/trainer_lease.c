@@ -52,6 +52,10 @@ void dp_trainer_pass_over(dp_trainer *t, const dp_loader_place *place)
 /* The step under way, if there is one, is of samples that are this trainer's no more. */
 static dp_status jump(dp_trainer *t, const dp_reach *from)
 {
+    if (dp_manifest_external(&t->manifest)) {
+        dp_trainer_script_jump(t, from);
+        return DP_OK;
+    }
     if (t->rows_done > 0 && from->leased > t->drawn.leased) {
         DP_TRY(dp_trainer_drop_step(t));
     }
@@ -68,9 +72,12 @@ dp_status dp_trainer_lease(dp_trainer *t, const dp_reach *from, const dp_sample_
 {
     dp_assert(n <= DP_LEASE_RANGES_MAX);
     DP_TRY(jump(t, from));
+    t->script.lease_from = *from;
+    t->script.n_lease = n;
     t->n_ranges = 0;
     uint64_t behind = t->drawn.leased - from->leased;
     for (uint32_t i = 0; i < n; i++) {
+        t->script.lease[i] = ranges[i];
         const uint64_t skip = behind < ranges[i].count ? behind : ranges[i].count;
         behind -= skip;
         if (skip < ranges[i].count) {
@@ -80,6 +87,13 @@ dp_status dp_trainer_lease(dp_trainer *t, const dp_reach *from, const dp_sample_
         }
     }
     return DP_OK;
+}
+
+void dp_trainer_drop_lease(dp_trainer *t)
+{
+    t->n_ranges = 0;
+    t->script.n_lease = 0;
+    t->script.lease_from = (dp_reach){0};
 }
 
 dp_reach dp_trainer_reach(const dp_trainer *t)

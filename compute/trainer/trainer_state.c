@@ -21,7 +21,7 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
     t->batch_count = 0;
     t->drawn = (dp_reach){0};
     t->reach = (dp_reach){0};
-    t->n_ranges = 0;
+    dp_trainer_drop_lease(t);
     t->last = (dp_trainer_last){0};
     dp_assert(!t->publishing);
     t->pending = false;

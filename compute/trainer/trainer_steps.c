@@ -15,6 +15,8 @@ dp_status dp_trainer_drop_step(dp_trainer *t)
     t->rows_done = 0;
     t->batch_count++; /* Done or not, the next step sees others. */
     t->reach = t->drawn;
+    dp_trainer_script_expire(t, true);
+    dp_trainer_script_expire(t, false);
     t->step_loss = 0;
     return t->backend->drop(t->engine);
 }

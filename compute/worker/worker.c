@@ -172,7 +172,7 @@ static bool next_command(dp_worker *w, dp_worker_command *c)
     const uint64_t until = trains ? dp_worker_rests_until(w) : 0;
     bool waits = !trains || dp_worker_rests(w);
     pthread_mutex_lock(&w->lock);
-    while (w->count == 0 && !w->closed && waits) {
+    while (w->count == 0 && !w->closed && waits && !(w->deferred && w->copied)) {
         if (trains) {
             waits = wait_until(w, until);
         } else {
@@ -220,6 +220,8 @@ static dp_status compute(dp_worker *w)
     while (status == DP_OK && !w->stopped) {
         if (next_command(w, c)) {
             status = dp_worker_obey(w, c);
+        } else if (dp_worker_has_copy(w)) {
+            status = dp_worker_obey_deferred(w);
         } else if (is_closed(w)) {
             status = DP_CLOSED;
         } else {

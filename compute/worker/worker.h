@@ -22,7 +22,8 @@ typedef struct dp_worker_options {
     /* Limits kept by rests between micro-batches (governor.h); 0: none. */
     uint32_t celsius_max;
     uint32_t watts_max;
-    uint64_t look_us; /* interval of sensor readings; 0: two seconds */
+    uint64_t look_us;        /* interval of sensor readings; 0: two seconds */
+    const char *script_path; /* of the socket for scripts, in a run of any model; NULL: none */
     /* End the process at once when the other side is gone, even during a computation. */
     bool exit_when_closed;
 } dp_worker_options;

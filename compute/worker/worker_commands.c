@@ -16,6 +16,9 @@ static void set_training(dp_worker *w, bool training)
 {
     w->training = training;
     dp_laps_set(&w->laps, training);
+    if (!training) {
+        dp_script_train(w->script, 0, 0);
+    }
 }
 
 static dp_status answer_ready(dp_worker *w)
@@ -83,6 +86,7 @@ static dp_status do_train(dp_worker *w, const dp_worker_command *c, dp_why *why)
     (void)why;
     set_training(w, c->msg.round != 0);
     if (w->training) {
+        dp_script_train(w->script, c->msg.round, c->msg.tokens);
         dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
         return dp_trainer_lease(w->trainer, &c->msg.reach, c->msg.ranges, c->msg.n_ranges);
     }
@@ -117,24 +121,40 @@ static dp_status look_after_publication(dp_worker *w)
     return ready ? answer_published(w) : DP_OK;
 }
 
-static dp_status do_publish(dp_worker *w, const dp_worker_command *c, dp_why *why)
+/* True: the command waits for the script's next look. */
+static bool defer(dp_worker *w, const dp_worker_command *c)
 {
-    (void)why;
+    if (!dp_script_ask_copy(w->script)) {
+        return false;
+    }
+    w->deferred = true;
+    w->waiting = c->msg;
+    return true;
+}
+
+static dp_status publish(dp_worker *w, const dp_trainer_msg *msg)
+{
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const dp_reach reach = dp_trainer_reach(w->trainer);
     dp_laps_enter(&w->laps, DP_LAP_PUBLISH);
-    DP_TRY(dp_trainer_publish_start(w->trainer, c->msg.dense, c->msg.keep));
+    DP_TRY(dp_trainer_publish_start(w->trainer, msg->dense, msg->keep));
     w->publishing = true;
     w->told_steps = 0;
     w->published = (dp_trainer_msg){.kind = DP_TRAINER_PUBLISHED,
-                                    .round = c->msg.round,
+                                    .round = msg->round,
                                     .steps = done.steps,
                                     .tokens = done.tokens,
                                     .loss = done.loss,
                                     .carried = done.carried,
                                     .reach = reach,
-                                    .cuts = c->msg.cuts};
+                                    .cuts = msg->cuts};
     return look_after_publication(w);
+}
+
+static dp_status do_publish(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    return defer(w, c) ? DP_OK : publish(w, &c->msg);
 }
 
 static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp_view *blobs)
@@ -177,9 +197,8 @@ static dp_status do_apply(dp_worker *w, const dp_worker_command *c, dp_why *why)
     return status;
 }
 
-static dp_status do_freeze(dp_worker *w, const dp_worker_command *c, dp_why *why)
+static dp_status freeze(dp_worker *w, const dp_trainer_msg *msg)
 {
-    (void)why;
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     dp_view views[2];
     unsigned __int128 energy = 0;
@@ -190,8 +209,14 @@ static dp_status do_freeze(dp_worker *w, const dp_worker_command *c, dp_why *why
                             .tokens = done.tokens,
                             .reach = dp_trainer_reach(w->trainer),
                             .energy = energy};
-    memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
+    memcpy(reply.exchange, msg->exchange, sizeof reply.exchange);
     return dp_worker_answer(w, &reply, views, 2);
+}
+
+static dp_status do_freeze(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    return defer(w, c) ? DP_OK : freeze(w, &c->msg);
 }
 
 static dp_status do_mix(dp_worker *w, const dp_worker_command *c, dp_why *why)
@@ -322,9 +347,52 @@ static bool goes_beside(const dp_worker_command *c)
            (c->msg.kind == DP_TRAINER_TRAIN && c->msg.round != 0);
 }
 
-dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
+bool dp_worker_has_copy(dp_worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool has = w->deferred && w->copied;
+    pthread_mutex_unlock(&w->lock);
+    return has;
+}
+
+/* Between enter and leave of the script. */
+static dp_status end_deferred(dp_worker *w, dp_script_change *change)
+{
+    const dp_trainer_msg *const msg = &w->waiting;
+    const dp_why why = {{0}};
+    pthread_mutex_lock(&w->lock);
+    w->deferred = false;
+    w->copied = false;
+    pthread_mutex_unlock(&w->lock);
+    dp_script_ask_no_more(w->script);
+    const dp_status status = msg->kind == DP_TRAINER_PUBLISH ? publish(w, msg) : freeze(w, msg);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
+    *change = dp_worker_changes(msg->kind, status);
+    return status == DP_OK || status == DP_CLOSED ? status
+                                                  : answer_and_judge(w, msg->kind, status, &why);
+}
+
+dp_status dp_worker_obey_deferred(dp_worker *w)
+{
+    dp_script_change change;
+    dp_script_enter(w->script, true);
+    const dp_status status = end_deferred(w, &change);
+    dp_script_leave(w->script, change);
+    return status;
+}
+
+/* Between enter and leave of the script. */
+static dp_status obey(dp_worker *w, const dp_worker_command *c, dp_script_change *change)
 {
     dp_why why = {{0}};
+    dp_script_change before = DP_SCRIPT_SAME;
+    if (w->deferred && !goes_beside(c)) { /* It is made of the last copy. */
+        const dp_status ended = end_deferred(w, &before);
+        if (ended != DP_OK) {
+            dp_worker_close_fds(c->fds, c->n_fds);
+            return ended;
+        }
+    }
     if (w->publishing && !goes_beside(c)) {
         const dp_status published = judge_publication(w, answer_published(w));
         dp_laps_enter(&w->laps, DP_LAP_REST);
@@ -336,10 +404,22 @@ dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
     const dp_status status = dispatch(w, c, &why);
     dp_laps_enter(&w->laps, DP_LAP_REST);
     dp_worker_close_fds(c->fds, c->n_fds);
+    *change = dp_worker_changes(c->msg.kind, status);
+    *change = *change == DP_SCRIPT_SAME ? before : *change;
     if (status == DP_OK || status == DP_CLOSED) {
         return status;
     }
     return answer_and_judge(w, c->msg.kind, status, &why);
+}
+
+dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
+{
+    dp_script_change change = DP_SCRIPT_SAME;
+    dp_script *const script = w->script; /* OPEN makes it, and comes before any script. */
+    dp_script_enter(script, !goes_beside(c));
+    const dp_status status = obey(w, c, &change);
+    dp_script_leave(script, change);
+    return status;
 }
 
 /* Work that was not steps was waiting for their samples. */

@@ -1,6 +1,7 @@
 /* The state of a worker and the calls that its files share. Private to worker*.c: worker.c has the
  * two threads, worker_commands.c the commands, worker_open.c OPEN, worker_parts.c rounds of parts,
- * worker_judge.c JUDGE and worker_rest.c the rests that keep it below its limits. */
+ * worker_judge.c JUDGE, worker_rest.c the rests that keep it below its limits and worker_script.c
+ * the script that trains in its place. */
 #ifndef DP_COMPUTE_WORKER_WORKER_INSIDE_H
 #define DP_COMPUTE_WORKER_WORKER_INSIDE_H
 
@@ -13,6 +14,7 @@
 #include "compute/machine/governor.h"
 #include "compute/machine/stopwatch.h"
 #include "compute/trainer/trainer.h"
+#include "compute/worker/script_door.h"
 #include "compute/worker/worker.h"
 
 enum {
@@ -33,12 +35,13 @@ typedef struct dp_worker_command {
 typedef struct dp_worker {
     int socket;
     dp_worker_options options;
-    pthread_mutex_t lock; /* guards queue, head, count, closed */
+    pthread_mutex_t lock; /* guards queue, head, count, closed, copied */
     pthread_cond_t changed;
     dp_worker_command *queue;
     uint32_t head;
     uint32_t count;
     bool closed;
+    bool copied; /* the copy that a deferred command waits for was made, or will never come */
     atomic_size_t elements; /* 0 until OPEN is done; the service thread checks blobs with it */
 
     /* The compute thread's own. */
@@ -47,6 +50,9 @@ typedef struct dp_worker {
     bool ready; /* theta is set */
     bool training;
     bool stopped;
+    dp_script *script;        /* that trains, in a run of any model; else NULL */
+    bool deferred;            /* a PUBLISH or FREEZE waits for a copy of the script's weights */
+    dp_trainer_msg waiting;   /* that command */
     bool publishing;          /* a publication is encoded beside steps */
     dp_trainer_msg published; /* its answer, without the fields that depend on the blob */
     /* steps done or dropped that STEP has reported since the last publication or reset */
@@ -97,6 +103,11 @@ DP_MUST dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of
 DP_MUST dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c);
 DP_MUST dp_status dp_worker_train_on(dp_worker *w);
 
+/* On the compute thread: the copy that the deferred command has waited for is there. */
+bool dp_worker_has_copy(dp_worker *w);
+/* Executes and answers the deferred command, with the weights that the trainer has now. */
+DP_MUST dp_status dp_worker_obey_deferred(dp_worker *w);
+
 /* Rests between micro-batches (worker_rest.c), on the compute thread. rests_until reads sensors if
  * it is time and returns the next reading; 0: no limits. rests: true during a rest, but never while
  * a publication is encoded, which is looked after between micro-batches. */
@@ -104,6 +115,13 @@ uint64_t dp_worker_rests_until(dp_worker *w);
 bool dp_worker_rests(const dp_worker *w);
 /* Tells that a micro-batch took worked_us. */
 void dp_worker_worked(dp_worker *w, uint64_t worked_us);
+
+/* worker_script.c: opens the door for scripts, in a run of any model. Not DP_OK, with a sentence:
+ * there is none. */
+DP_MUST dp_status dp_worker_open_script(dp_worker *w, dp_why *why);
+/* The effect of a command on the script's weights; of one that failed, the one that it may have
+ * had. */
+dp_script_change dp_worker_changes(dp_trainer_kind kind, dp_status status);
 
 /* Closes the trainer and unmaps its data. */
 void dp_worker_drop_trainer(dp_worker *w);

@@ -23,7 +23,8 @@
  *                       next record, "quorum", "listed", "loss"?, "exchanges", "rejected",
  *                       "diverged", "elements", "data_objects" (tokenizer or table of tensors, and
  *                       shards), "data_here" (of these), "round_ms", "external"?: true, of a run of
- *                       any model, "sample_tokens": tokens that a sample counts as, "trains": bool,
+ *                       any model, "script_pid"?: process of the script that trains it here,
+ *                       "sample_tokens": tokens that a sample counts as, "trains": bool,
  *                       "tokens_per_s",
  *                       "compute_utilisation" (both nil while it does not), "trainer_ms"?:
  *                       {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since

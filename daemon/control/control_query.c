@@ -22,7 +22,9 @@ const char *dp_call_state(const dp_daemon *daemon)
     if (view.node.mode != DP_MODE_SYNC) {
         return dp_mode_name(view.node.mode);
     }
-    return dp_manifest_external(dp_driver_manifest(daemon->driver)) ? "waiting" : "training";
+    return dp_manifest_external(dp_driver_manifest(daemon->driver)) && view.script_pid == 0
+               ? "waiting"
+               : "training";
 }
 
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call)
@@ -269,6 +271,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     if (manifest != NULL && dp_manifest_external(manifest)) {
         dp_pair_bool(&map, "external", true);
+        if (view.script_pid != 0) {
+            dp_pair_u64(&map, "script_pid", view.script_pid);
+        }
     }
     dp_pair_u64(&map, "sample_tokens", manifest != NULL ? dp_manifest_sample_tokens(manifest) : 0);
     pack_training(&map, &view, manifest);

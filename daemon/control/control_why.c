@@ -240,14 +240,25 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 }
 
 /* In synchronous rounds of a run of any model. */
-static void answer_waiting(const dp_driver_view *view, char *text, size_t size)
+static void answer_script(const dp_daemon *daemon, const dp_driver_view *view, char *text,
+                          size_t size)
 {
+    if (view->script_pid != 0) {
+        snprintf(text, size,
+                 "training in synchronous rounds: process %u takes the steps; %u nodes alive, %u "
+                 "members, last decided round %llu",
+                 view->script_pid, view->node.alive, view->node.members,
+                 (unsigned long long)view->node.round);
+        return;
+    }
     snprintf(
         text, size,
         "waiting for a script: only a script trains this run's model (model.arch external), "
-        "and this node has none. It holds the model, votes and serves; %u nodes alive, %u members, "
-        "last decided round %llu",
-        view->node.alive, view->node.members, (unsigned long long)view->node.round);
+        "and none is connected to %.300s/script.sock. The node holds the model, votes and serves; "
+        "%u nodes alive, %u members, last decided round %llu. How a script connects: "
+        "docs/TRAINER.md",
+        daemon->config->dir, view->node.alive, view->node.members,
+        (unsigned long long)view->node.round);
 }
 
 static void answer_now(const dp_daemon *daemon, char *text, size_t size)
@@ -279,7 +290,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         break;
     case DP_MODE_SYNC:
         if (external && up) {
-            answer_waiting(&view, text, size);
+            answer_script(daemon, &view, text, size);
             break;
         }
         snprintf(
@@ -297,7 +308,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
                  "no majority of the %u voters is reachable, so no round can be decided. Until "
                  "then this node %s",
                  view.node.voters,
-                 external ? "waits"
+                 external && view.script_pid == 0 ? "waits"
                  : manifest != NULL && manifest->exchange == DP_EXCHANGE_GRADIENTS
                      ? "waits with its next gradient"
                      : "trains on and averages in pairs");

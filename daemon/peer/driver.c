@@ -327,6 +327,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
             driver->trainer != NULL ? dp_trainer_process_in_a_row(driver->trainer) : 0,
         .trainer_next_ms =
             driver->trainer != NULL ? dp_trainer_process_next_ms(driver->trainer) : 0,
+        .script_pid = driver->script_pid,
         .elements = driver->elements,
         .device = driver->trainer_open ? driver->device : "",
         .training = driver->training,

@@ -51,6 +51,7 @@ typedef struct dp_driver_view {
     uint32_t trainer_restarts;
     uint32_t trainer_deaths;  /* in a row, of one cause (restart.h) */
     uint64_t trainer_next_ms; /* until it is started again; 0: it runs */
+    uint32_t script_pid;      /* of the script that trains; 0: none */
     uint64_t elements;
     const char *device;  /* the device that computes; "": none, or not known */
     bool training;       /* it has the command to train; otherwise the two rates below are 0 */

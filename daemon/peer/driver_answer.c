@@ -132,6 +132,27 @@ static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
     dp_driver_feed(driver, &event);
 }
 
+static void script(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    const bool present = msg->pid != 0;
+    dp_event event = {.type = DP_EV_SCRIPT};
+    if (!driver->has_manifest || !dp_manifest_external(&driver->manifest)) {
+        return; /* Nobody has asked for one. */
+    }
+    driver->script_pid = msg->pid;
+    driver->step_ms = 0;
+    if (present) {
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "script.up", 0, NULL,
+                         "process %u trains with this node", msg->pid);
+    } else {
+        driver->tokens_per_s = 0;
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "script.down", 0, NULL,
+                         "the script is gone; this node waits for the next one");
+    }
+    event.u.script.present = present;
+    dp_driver_feed(driver, &event);
+}
+
 /* The command that an answer ends; 0: none. */
 static dp_trainer_kind command_of(dp_trainer_kind answer)
 {
@@ -314,6 +335,9 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         break;
     case DP_TRAINER_FAILED:
         failed(driver, msg);
+        break;
+    case DP_TRAINER_SCRIPT:
+        script(driver, msg);
         break;
     default:
         break;

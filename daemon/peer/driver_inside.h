@@ -112,6 +112,8 @@ struct dp_driver {
     bool training;         /* has the command to train, and none to stop since */
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
+    char script_path[DP_CONFIG_PATH_MAX + sizeof "/script.sock"]; /* "": no run of any model */
+    uint32_t script_pid;               /* the script that trains; 0: none */
     char device[DP_DRIVER_DEVICE_MAX]; /* the trainer's device; "": not reported */
     uint32_t next_check;
     struct {

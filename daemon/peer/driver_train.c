@@ -161,6 +161,7 @@ static void on_down(void *context, const char *cause)
     driver->step_skipped = 0;
     driver->step_spikes = 0;
     driver->tokens_per_s = 0;
+    driver->script_pid = 0;
     driver->usage = (dp_usage){0};
     driver->spent = (dp_trainer_spent){0};
     drop_waits(driver, "the trainer crashed");
@@ -177,6 +178,10 @@ void dp_driver_trainer_open(dp_driver *driver)
         return;
     }
     dp_why why = {""};
+    if (driver->has_manifest && dp_manifest_external(&driver->manifest)) {
+        snprintf(driver->script_path, sizeof driver->script_path, "%s/script.sock",
+                 driver->daemon->config->dir);
+    }
     const dp_trainer_process_config config = {
         .loop = driver->daemon->loop,
         .program = driver->daemon->config->worker,
@@ -186,6 +191,7 @@ void dp_driver_trainer_open(dp_driver *driver)
         .nice = driver->daemon->config->nice,
         .celsius_max = driver->daemon->config->celsius_max,
         .watts_max = driver->daemon->config->watts_max,
+        .script = driver->script_path,
         .hooks = {driver, on_started, on_down, dp_driver_on_answer},
     };
     driver->trainer_wanted = true;

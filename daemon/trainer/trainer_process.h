@@ -44,6 +44,7 @@ typedef struct dp_trainer_process_config {
     uint64_t nice;
     uint64_t celsius_max; /* 0: not passed on; the same below */
     uint64_t watts_max;
+    const char *script;      /* path of the socket for scripts; "" or NULL: not passed on */
     uint64_t end_ms;         /* 0: DP_TRAINER_END_MS */
     const dp_oom_place *oom; /* folder of the kernel's counters of kills; NULL: this machine's */
     dp_trainer_process_hooks hooks;

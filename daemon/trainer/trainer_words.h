@@ -4,7 +4,7 @@
 
 #include "daemon/trainer/trainer_process.h"
 
-enum { DP_TRAINER_WORDS_MAX = 16, DP_TRAINER_NUMBER_MAX = 24 };
+enum { DP_TRAINER_WORDS_MAX = 20, DP_TRAINER_NUMBER_MAX = 24 };
 
 typedef struct dp_trainer_words {
     char *at[DP_TRAINER_WORDS_MAX + 1]; /* ends with NULL; points into its sources */
@@ -12,8 +12,8 @@ typedef struct dp_trainer_words {
     char numbers[DP_TRAINER_WORDS_MAX][DP_TRAINER_NUMBER_MAX];
 } dp_trainer_words;
 
-/* The caller keeps program and backend ("": none requested), which must live as long. fd: the
- * trainer's end of the socket. */
+/* The caller keeps program, backend ("": none requested) and config, which must live as long. fd:
+ * the trainer's end of the socket. */
 void dp_trainer_say(dp_trainer_words *all, const dp_trainer_process_config *config, char *program,
                     char *backend, int fd);
 

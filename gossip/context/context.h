@@ -71,6 +71,7 @@ struct dp_node {
     bool paused;
     bool leaving;
     bool halted;
+    bool scripted;     /* in a run of any model: a script trains, as the trainer says */
     dp_time repeat_at; /* when announcements to peers are repeated */
     bool changed;      /* set by dp_node_changed alone */
     uint64_t rejected;
@@ -144,12 +145,12 @@ uint64_t dp_node_size(const dp_node *node, const dp_hash *root);
 void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size);
 void dp_node_unhold(dp_node *node, const dp_hash *root);
 
-/* False in a run of any model, which only a script trains, and this node has none: it holds the
+/* False in a run of any model, which only a script trains, while this node has none: it holds the
  * state, applies records, votes and serves like one that is paused, and nobody waits for its
  * updates. */
 static inline bool dp_node_can_train(const dp_node *node)
 {
-    return !dp_manifest_external(&node->manifest);
+    return !dp_manifest_external(&node->manifest) || node->scripted;
 }
 
 #endif

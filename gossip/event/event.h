@@ -42,7 +42,10 @@ typedef enum dp_event_type {
     /* u.object: its root alone; it was here, and part of it cannot be read any more */
     DP_EV_OBJECT_LOST,
     DP_EV_REDUCED, /* u.reduced: a part was added up, and its result is a durable object here */
-    DP_EV_JUDGED   /* u.judged: the effect of an update was measured */
+    DP_EV_JUDGED,  /* u.judged: the effect of an update was measured */
+    /* u.script: in a run of any model a script has connected to the trainer, or is gone, as at
+     * DP_EV_TRAINER_UP and DP_EV_TRAINER_DOWN */
+    DP_EV_SCRIPT
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -128,6 +131,9 @@ typedef struct dp_event {
             dp_hash root;     /* object root of the tensor state */
             dp_status status; /* DP_TRAINER_AT failed: DP_CORRUPT, DP_NOTFOUND */
         } at;
+        struct {
+            bool present;
+        } script;
         struct {
             uint64_t round;
             uint32_t steps; /* since the last publication or freeze */

@@ -352,6 +352,7 @@ static void dispatch(dp_node *node, const dp_event *event)
     case DP_EV_TRAINER_UP:
     case DP_EV_TRAINER_DOWN:
     case DP_EV_TRAINER_AT:
+    case DP_EV_SCRIPT:
     case DP_EV_TRAINED:
     case DP_EV_PUBLISHED:
     case DP_EV_APPLIED:

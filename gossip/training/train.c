@@ -327,6 +327,7 @@ static void trainer_down(dp_node *node)
     node->standing.state = DP_TRAINER_OFF;
     node->standing.has_theta = false;
     node->standing.applying = false;
+    node->scripted = false;
     train->publishing = false;
     train->training = false;
     train->train_round = 0;
@@ -356,6 +357,11 @@ void dp_train_event(dp_node *node, const dp_event *event)
         break;
     case DP_EV_TRAINER_AT:
         dp_train_at(node, event);
+        break;
+    case DP_EV_SCRIPT:
+        node->scripted = event->u.script.present;
+        dp_node_repeat_now(node); /* Others wait for its updates, or do not any more. */
+        dp_node_changed(node);
         break;
     case DP_EV_TRAINED:
         if (node->standing.state != DP_TRAINER_SET) {

@@ -84,6 +84,11 @@ static void a_run_of_any_model_counts_samples_and_waits_for_a_script(void **stat
                 "true, 'sample_tokens': 8, 'trainer': 'up', 'quorum': true}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said("40 tokens"));
+    verb_answer(
+        "{'state': 'training', 'run': {'name': 'any', 'round': 3, 'tokens': 40, 'external': "
+        "true, 'script_pid': 812, 'sample_tokens': 1, 'counted': 0, 'trainer': 'up'}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("trainer up, script 812, speed not measured yet"));
 }
 
 static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return(void **state)

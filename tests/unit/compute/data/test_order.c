@@ -22,8 +22,8 @@ static uint64_t fixed_points(uint64_t seed_a, uint64_t pass_a, uint64_t seed_b, 
 {
     uint64_t same = 0;
     for (uint64_t index = 0; index < MOST; index++) {
-        same += dp_order_at(seed_a, pass_a, MOST, index) ==
-                dp_order_at(seed_b, pass_b, MOST, index);
+        same +=
+            dp_order_at(seed_a, pass_a, MOST, index) == dp_order_at(seed_b, pass_b, MOST, index);
     }
     return same;
 }

@@ -1,5 +1,5 @@
 /* A trainer of a model that dpnode does not know: vectors, states, records, and no steps. */
-#include "tests/lib/check.h"
+#include "tests/unit/compute/any_run.h"
 
 #include <string.h>
 
@@ -8,90 +8,14 @@
 #include "compute/model/tensor_table.h"
 #include "compute/trainer/trainer.h"
 
-enum { ELEMENTS = 6 + 1 + 500, N = 512, STATE_MAX = 1 << 14 };
-
-typedef struct any_run {
-    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
-    size_t manifest_size;
-    dp_buf table;
-    dp_buf init;
-} any_run;
-
-static void write_manifest(any_run *run, const dp_manifest *m)
-{
-    CHECK_OK(dp_manifest_encode(m, run->manifest, &run->manifest_size));
-}
-
-static dp_manifest manifest_of(const any_run *run)
-{
-    const dp_model_config shape = {.arch = DP_ARCH_EXTERNAL};
-    dp_manifest m;
-    dp_manifest_default(&m);
-    dp_manifest_set_model(&m, &shape);
-    m.val_per_mille = 0;
-    m.samples = 1000;
-    m.trust = DP_TRUST_MEMBERS;
-    m.codec_keep_most = 0;
-    m.outer_mu_milli = 500;
-    m.elements = ELEMENTS;
-    m.tokenizer = dp_object_hash(dp_buf_view(&run->table), NULL);
-    m.tokenizer_bytes = run->table.size;
-    m.init = dp_object_hash(dp_buf_view(&run->init), NULL);
-    m.init_bytes = run->init.size;
-    return m;
-}
-
-static void open_run(any_run *run)
-{
-    const dp_tensor_row rows[] = {
-        {.name = dp_view_text("a"), .type = DP_NUMBER_F32, .n_dims = 2, .shape = {2, 3}},
-        {.name = dp_view_text("b"), .type = DP_NUMBER_F16},
-        {.name = dp_view_text("c"), .type = DP_NUMBER_BF16, .n_dims = 1, .shape = {500}}};
-    float theta[N] = {0};
-    const float m[N] = {0};
-    for (size_t i = 0; i < ELEMENTS; i++) {
-        theta[i] = (float)i * 0.25F;
-    }
-    dp_buf_init(&run->table, DP_TENSOR_TABLE_BYTES_MAX);
-    dp_buf_init(&run->init, STATE_MAX);
-    CHECK_OK(dp_tensor_table_write(rows, 3, &run->table, NULL));
-    CHECK_OK(dp_state_write(0, theta, m, N, &run->init));
-    const dp_manifest manifest = manifest_of(run);
-    write_manifest(run, &manifest);
-}
-
-static void close_run(any_run *run)
-{
-    dp_buf_close(&run->table);
-    dp_buf_close(&run->init);
-}
-
-static dp_trainer_setup setup_of(const any_run *run)
-{
-    return (dp_trainer_setup){.manifest = dp_view_of(run->manifest, run->manifest_size),
-                              .tokenizer = dp_buf_view(&run->table),
-                              .threads = 1};
-}
-
-static dp_trainer *opened(const any_run *run)
-{
-    const dp_trainer_setup setup = setup_of(run);
-    dp_trainer *trainer;
-    dp_why why = {{0}};
-    if (dp_trainer_open(&trainer, &setup, &why) != DP_OK) {
-        fail_msg("%s", why.text);
-    }
-    return trainer;
-}
-
 static void the_first_weights_are_held_and_given_back(void **state)
 {
     (void)state;
     any_run run;
     dp_view bytes;
     dp_hash root;
-    open_run(&run);
-    dp_trainer *const t = opened(&run);
+    any_run_open(&run);
+    dp_trainer *const t = any_run_trainer(&run);
     CHECK(dp_trainer_elements(t) == N);
     CHECK_STATUS(dp_trainer_init(t), DP_UNSUPPORTED);
     CHECK_OK(dp_trainer_load(t, 0, dp_buf_view(&run.init)));
@@ -100,7 +24,7 @@ static void the_first_weights_are_held_and_given_back(void **state)
     const dp_hash want = dp_object_hash(dp_buf_view(&run.init), NULL);
     CHECK(dp_hash_equal(&root, &want));
     dp_trainer_close(t);
-    close_run(&run);
+    any_run_close(&run);
 }
 
 static void it_waits_and_takes_no_step(void **state)
@@ -109,8 +33,8 @@ static void it_waits_and_takes_no_step(void **state)
     any_run run;
     dp_buf text;
     dp_trainer_score score;
-    open_run(&run);
-    dp_trainer *const t = opened(&run);
+    any_run_open(&run);
+    dp_trainer *const t = any_run_trainer(&run);
     const dp_sample_range range = {.first = 5, .count = 10};
     const dp_reach from = {0};
     CHECK_OK(dp_trainer_load(t, 0, dp_buf_view(&run.init)));
@@ -129,7 +53,7 @@ static void it_waits_and_takes_no_step(void **state)
     CHECK_STATUS(dp_trainer_sample(t, "x", 1, 1, &text), DP_UNSUPPORTED);
     dp_buf_close(&text);
     dp_trainer_close(t);
-    close_run(&run);
+    any_run_close(&run);
 }
 
 /* Updates of others move two replicas to the same bits, and by as much as the record says. */
@@ -142,7 +66,7 @@ static void records_are_applied_alike_everywhere(void **state)
     dp_view bytes[2];
     dp_hash roots[2];
     float d[N] = {0};
-    open_run(&run);
+    any_run_open(&run);
     for (size_t i = 0; i < ELEMENTS; i++) {
         d[i] = 0.5F;
     }
@@ -152,7 +76,7 @@ static void records_are_applied_alike_everywhere(void **state)
     const uint32_t q = 1U << 31;
     dp_trainer *replicas[2];
     for (size_t r = 0; r < 2; r++) {
-        replicas[r] = opened(&run);
+        replicas[r] = any_run_trainer(&run);
         CHECK_OK(dp_trainer_load(replicas[r], 0, dp_buf_view(&run.init)));
         for (uint64_t round = 1; round <= 2; round++) {
             const dp_trainer_record record = {.round = round,
@@ -172,7 +96,7 @@ static void records_are_applied_alike_everywhere(void **state)
     CHECK(dp_hash_equal(&roots[0], &roots[1]) && dp_view_equal(bytes[0], bytes[1]));
 
     /* A third one starts from their state. */
-    dp_trainer *const late = opened(&run);
+    dp_trainer *const late = any_run_trainer(&run);
     CHECK_OK(dp_trainer_load(late, 2, bytes[0]));
     CHECK_OK(dp_trainer_state_bytes(late, &bytes[1], &roots[1]));
     CHECK(dp_hash_equal(&roots[0], &roots[1]));
@@ -180,7 +104,7 @@ static void records_are_applied_alike_everywhere(void **state)
     dp_trainer_close(replicas[0]);
     dp_trainer_close(replicas[1]);
     dp_buf_close(&blob);
-    close_run(&run);
+    any_run_close(&run);
 }
 
 static void setups_that_do_not_fit_together_are_named(void **state)
@@ -189,28 +113,28 @@ static void setups_that_do_not_fit_together_are_named(void **state)
     any_run run;
     dp_trainer *t = NULL;
     dp_why why = {{0}};
-    open_run(&run);
+    any_run_open(&run);
     const dp_view none = {0};
-    dp_trainer_setup setup = setup_of(&run);
+    dp_trainer_setup setup = any_run_setup(&run);
     setup.shards = &none;
     setup.n_shards = 1;
     CHECK_STATUS(dp_trainer_open(&t, &setup, &why), DP_BADARG);
     CHECK(strstr(why.text, "no shards") != NULL);
-    setup = setup_of(&run);
+    setup = any_run_setup(&run);
     setup.alone = true;
     setup.rows = 1;
     CHECK_STATUS(dp_trainer_open(&t, &setup, &why), DP_UNSUPPORTED);
-    setup = setup_of(&run);
+    setup = any_run_setup(&run);
     setup.tokenizer.size--;
     CHECK_STATUS(dp_trainer_open(&t, &setup, &why), DP_BADMSG);
-    dp_manifest m = manifest_of(&run);
+    dp_manifest m = any_run_manifest(&run);
     m.elements = ELEMENTS - 1;
-    write_manifest(&run, &m);
-    setup = setup_of(&run);
+    any_run_write(&run, &m);
+    setup = any_run_setup(&run);
     CHECK_STATUS(dp_trainer_open(&t, &setup, &why), DP_BADMSG);
     CHECK(strstr(why.text, "manifest is of 506 elements, its table of tensors of 507") != NULL);
     CHECK(t == NULL);
-    close_run(&run);
+    any_run_close(&run);
 }
 
 static void an_engine_of_a_vector_has_no_network(void **state)

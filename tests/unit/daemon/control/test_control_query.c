@@ -318,6 +318,11 @@ static void a_run_of_any_model_waits_for_a_script(void **state)
     assert_string_equal(dp_call_state(&desk.daemon), "waiting");
     run = run_of_status();
     assert_true(flag_at(run, "external") && number_at(run, "sample_tokens") == 3);
+    assert_null(dp_pack_key(run, "script_pid"));
+    call_kit.view.script_pid = 812;
+    assert_string_equal(dp_call_state(&desk.daemon), "training");
+    run = run_of_status();
+    assert_int_equal(number_at(run, "script_pid"), 812);
     call_kit.view.node.mode = DP_MODE_GOSSIP;
     assert_string_equal(dp_call_state(&desk.daemon), "gossip");
     desk.driver->manifest.arch = DP_ARCH_GPT2;

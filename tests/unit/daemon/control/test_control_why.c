@@ -274,7 +274,10 @@ static void without_a_script_a_node_says_what_it_waits_for(void **state)
     (void)state;
     open_node();
     desk.driver->manifest.arch = DP_ARCH_EXTERNAL;
-    assert_true(says_now("waiting for a script") && answers("It holds the model, votes"));
+    assert_true(says_now("waiting for a script") && answers("/script.sock. The node holds"));
+    call_kit.view.script_pid = 812;
+    assert_true(says_now("training in synchronous rounds: process 812 takes the steps"));
+    call_kit.view.script_pid = 0;
     call_kit.view.trainer = "down";
     assert_true(says_now("following in synchronous rounds") && answers("trainer down"));
     call_kit.view.node.mode = DP_MODE_GOSSIP;

@@ -144,6 +144,36 @@ static void an_answer_that_nobody_waits_for_is_told_and_dropped(void **state)
     desk_close();
 }
 
+static void a_script_is_told_of_and_named_until_it_goes(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    driver->has_manifest = true;
+    driver->manifest.arch = DP_ARCH_EXTERNAL;
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_SCRIPT, .pid = 812});
+    assert_int_equal(driver->script_pid, 812);
+    assert_true(desk_logged("process 812 trains with this node"));
+    driver->tokens_per_s = 5;
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_SCRIPT});
+    assert_true(driver->script_pid == 0 && driver->tokens_per_s == 0);
+    assert_true(desk_logged("the script is gone"));
+    assert_true(desk.n_events == 2 && desk.events[0].type == DP_EV_SCRIPT &&
+                desk.events[0].u.script.present && !desk.events[1].u.script.present);
+    driver->manifest.arch = DP_ARCH_GPT2;
+    desk_close();
+}
+
+/* A trainer that claims a script in a run that has its own engine gains nothing. */
+static void a_script_in_a_run_of_a_known_model_is_not_believed(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    driver->has_manifest = true;
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_SCRIPT, .pid = 812});
+    assert_true(driver->script_pid == 0 && desk.n_events == 0);
+    desk_close();
+}
+
 static void files_that_do_not_go_with_an_answer_are_closed(void **state)
 {
     const int fds[2] = {file_of("one"), file_of("two")};
@@ -411,6 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_that_is_open_is_told_with_who_computes),
         cmocka_unit_test(an_answer_that_nobody_waits_for_is_told_and_dropped),
+        cmocka_unit_test(a_script_is_told_of_and_named_until_it_goes),
+        cmocka_unit_test(a_script_in_a_run_of_a_known_model_is_not_believed),
         cmocka_unit_test(files_that_do_not_go_with_an_answer_are_closed),
         cmocka_unit_test(a_state_is_mapped_and_the_one_before_it_goes),
         cmocka_unit_test(a_state_that_cannot_be_mapped_ends_the_trainer),

@@ -316,7 +316,7 @@ static void the_cause_of_a_death_is_told(void **state)
     check_cause(FAILS, "failed");
     check_cause(
         WRONG_ABI,
-        "speaks version 99 of the trainer protocol, this daemon version 6; install both from one "
+        "speaks version 99 of the trainer protocol, this daemon version 7; install both from one "
         "release");
     check_cause(GARBAGE, "sent an unexpected message");
     check_cause(TWICE, "sent an unexpected message");

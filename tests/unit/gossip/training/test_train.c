@@ -162,7 +162,7 @@ static void a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over(void
     kit_close(world);
 }
 
-/* In a run of any model no node has the script that trains it. */
+/* In a run of any model. */
 static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state)
 {
     kit_world *world = kit_together(3);
@@ -181,6 +181,26 @@ static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state
     CHECK(node->standing.state == DP_TRAINER_SET && node->mode == DP_MODE_SYNC);
     CHECK(node->ledger.round <= round + 1); /* One that was under way may end. */
     CHECK(world->nodes[1].node->standing.applied == node->ledger.round);
+
+    /* One script comes, and rounds go on with it alone. */
+    const uint64_t idle = node->ledger.round;
+    kit_push(world, 0, DP_EV_SCRIPT)->event.u.script.present = true;
+    kit_run_ms(world, 5000);
+    CHECK(node->train->training && dp_round_anybody_works(node) && dp_round_active(node) == 1);
+    CHECK(dp_round_active(world->nodes[2].node) == 1);
+    CHECK(node->ledger.round > idle + 1);
+    CHECK(world->nodes[1].node->standing.applied >= idle + 1);
+
+    /* It goes, and again nobody is waited for; so it does with its trainer. */
+    kit_push(world, 0, DP_EV_SCRIPT)->event.u.script.present = false;
+    kit_run_ms(world, 5000);
+    CHECK(!node->train->training && dp_round_active(world->nodes[2].node) == 0);
+    kit_push(world, 0, DP_EV_SCRIPT)->event.u.script.present = true;
+    kit_run_ms(world, 1000);
+    CHECK(node->train->training);
+    kit_push(world, 0, DP_EV_TRAINER_DOWN);
+    kit_run_ms(world, 1000);
+    CHECK(!node->scripted && dp_round_active(world->nodes[2].node) == 0);
     kit_close(world);
 }
 

@@ -1,0 +1,296 @@
+#include "compute/worker/script_door.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "compute/machine/stopwatch.h"
+#include "compute/worker/script_inside.h"
+
+enum {
+    LOOK_MS = 100,          /* between looks at the script's numbers */
+    HELLO_US = 2000 * 1000, /* for the first packet of a connection */
+    PATIENCE_US = 5000000,
+    ELEMENTS_PER_US = 100 /* more patience for large models */
+};
+
+static void wake(dp_script *s)
+{
+    const uint64_t one = 1;
+    DP_IGNORE(write(s->wake, &one, sizeof one) < 0); /* Full: it is awake. */
+}
+
+static bool has_script(const dp_script *s)
+{
+    return s->session.fd >= 0 && s->session.welcome && !s->cut;
+}
+
+/* Counts the time since the last call as training with a script, or as nothing. */
+static void count_time(dp_script *s)
+{
+    const uint64_t now = dp_now_us();
+    const uint64_t passed = now - s->clock_us;
+    s->clock_us = now;
+    if (has_script(s) && s->round != 0) {
+        s->trained_us += passed;
+        s->looked_us += s->session.holds != DP_SCRIPT_GO || s->session.waits ? passed : 0;
+    }
+}
+
+void dp_script_set_word(dp_script *s)
+{
+    const dp_script_session *const on = &s->session;
+    if (on->header == NULL) {
+        return;
+    }
+    const uint32_t word =
+        (s->asked ? DP_SCRIPT_WORD_COPY : 0) | (on->moved ? DP_SCRIPT_WORD_ADD : 0) |
+        (on->assign ? DP_SCRIPT_WORD_ASSIGN : 0) | (s->round == 0 ? DP_SCRIPT_WORD_PAUSED : 0);
+    atomic_store(&on->header->round, s->round);
+    atomic_store(&on->header->tokens, s->tokens);
+    atomic_store(&on->header->theta, dp_trainer_round(s->setup.trainer));
+    atomic_store(&on->header->word, word);
+}
+
+/* ---- The compute thread. */
+
+static uint64_t patience_us(const dp_script *s)
+{
+    return s->setup.patience_us != 0
+               ? s->setup.patience_us
+               : PATIENCE_US + dp_trainer_elements(s->setup.trainer) / ELEMENTS_PER_US;
+}
+
+/* True: the script has given the buffer back in time. */
+static bool wait_for_buffer(dp_script *s)
+{
+    const uint64_t until_us = s->session.held_us + patience_us(s);
+    const struct timespec until = {.tv_sec = (time_t)(until_us / 1000000U),
+                                   .tv_nsec = (long)(until_us % 1000000U) * 1000};
+    return pthread_cond_timedwait(&s->freed, &s->lock, &until) != ETIMEDOUT;
+}
+
+void dp_script_enter(dp_script *s, bool moves)
+{
+    if (s == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    while (moves && has_script(s) && s->session.holds != DP_SCRIPT_GO) {
+        s->cut = !wait_for_buffer(s) && s->session.holds != DP_SCRIPT_GO;
+    }
+}
+
+void dp_script_leave(dp_script *s, dp_script_change change)
+{
+    if (s == NULL) {
+        return;
+    }
+    if (has_script(s)) {
+        s->session.moved = s->session.moved || change == DP_SCRIPT_MOVED;
+        s->session.assign = s->session.assign || change == DP_SCRIPT_SET;
+        dp_script_set_word(s);
+    }
+    if (s->session.waits || s->cut) {
+        wake(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool dp_script_ask_copy(dp_script *s)
+{
+    if (s == NULL || !has_script(s) || s->session.assign || s->round == 0) {
+        return false;
+    }
+    s->asked = true;
+    return true;
+}
+
+void dp_script_ask_no_more(dp_script *s)
+{
+    if (s != NULL) {
+        s->asked = false;
+    }
+}
+
+void dp_script_train(dp_script *s, uint64_t round, uint64_t tokens)
+{
+    if (s != NULL) {
+        count_time(s);
+        s->round = round;
+        s->tokens = round != 0 ? tokens : s->tokens;
+    }
+}
+
+/* ---- The thread of scripts. */
+
+/* Totals since the last publication: those of copies, and those that the script tells since. */
+static void report(dp_script *s)
+{
+    dp_script_session *const on = &s->session;
+    if (!has_script(s) || s->round == 0 || on->assign) {
+        return;
+    }
+    const uint64_t steps = atomic_load(&on->header->steps);
+    const uint64_t samples = atomic_load(&on->header->samples);
+    if (steps <= on->told_steps || steps < on->steps || samples < on->samples ||
+        steps - on->steps > UINT32_MAX) {
+        return;
+    }
+    dp_script_progress progress = {.done = dp_trainer_progress_of(s->setup.trainer),
+                                   .trained_us = s->trained_us,
+                                   .computed_us = s->trained_us - s->looked_us};
+    const uint64_t unit = dp_manifest_sample_tokens(dp_trainer_manifest(s->setup.trainer));
+    const double loss = atomic_load(&on->header->loss) - on->loss;
+    const uint32_t news = (uint32_t)(steps - on->steps);
+    const double sum = progress.done.loss * progress.done.steps + loss;
+    on->told_steps = steps;
+    progress.done.round = s->round;
+    progress.done.steps += news;
+    if (progress.done.steps == 0) {
+        return; /* A state replaced the weights: its steps count for nothing. */
+    }
+    progress.done.loss = isfinite(sum) ? sum / progress.done.steps : progress.done.loss;
+    progress.done.tokens += (samples - on->samples) * unit;
+    s->setup.stepped(s->setup.context, &progress);
+}
+
+static void welcome_next(dp_script *s)
+{
+    dp_script_peer peer;
+    while (dp_script_accept(s->listener, &peer) == DP_OK) {
+        dp_script_session_begin(s, &peer);
+    }
+}
+
+/* With the lock, after each wake-up. */
+static void turn(dp_script *s)
+{
+    uint64_t count;
+    DP_IGNORE(read(s->wake, &count, sizeof count) < 0);
+    count_time(s);
+    if (s->cut) {
+        dp_script_session_refuse(s, DP_SCRIPT_SLOW,
+                                 "a copy or an addition of the weights took longer than %llu ms, "
+                                 "and the round could not wait: connect again",
+                                 (unsigned long long)(patience_us(s) / 1000));
+    }
+    if (s->session.fd >= 0) {
+        dp_script_session_serve(s);
+    }
+    if (s->session.fd >= 0 && !s->session.welcome && dp_now_us() - s->session.since_us > HELLO_US) {
+        dp_script_session_end(s);
+    }
+    welcome_next(s);
+    dp_script_session_look(s);
+    report(s);
+}
+
+static void *serve(void *context)
+{
+    dp_script *const s = context;
+    pthread_mutex_lock(&s->lock);
+    while (!s->ends) {
+        turn(s);
+        struct pollfd at[] = {{.fd = s->wake, .events = POLLIN},
+                              {.fd = s->listener, .events = POLLIN},
+                              {.fd = s->session.fd, .events = POLLIN}};
+        const bool connected = s->session.fd >= 0;
+        pthread_mutex_unlock(&s->lock);
+        DP_IGNORE(poll(at, connected ? 3 : 2, connected ? LOOK_MS : -1) < 0); /* EINTR */
+        pthread_mutex_lock(&s->lock);
+    }
+    if (s->session.fd >= 0) {
+        dp_script_session_refuse(s, DP_SCRIPT_ENDS,
+                                 "the node ends, restarts its trainer or leaves the run: connect "
+                                 "again if it should go on");
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- Life. */
+
+static void init_lock(dp_script *s)
+{
+    pthread_condattr_t clock;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* as dp_now_us */
+    pthread_cond_init(&s->freed, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+static void destroy(dp_script *s)
+{
+    if (s->listener >= 0) {
+        close(s->listener);
+        DP_IGNORE(unlink(s->path) != 0);
+    }
+    if (s->wake >= 0) {
+        close(s->wake);
+    }
+    pthread_cond_destroy(&s->freed);
+    pthread_mutex_destroy(&s->lock);
+    dp_free(s);
+}
+
+static dp_status start(dp_script *s, dp_why *why)
+{
+    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wake < 0) {
+        return DP_NOMEM;
+    }
+    DP_TRY(dp_script_listen(s->path, &s->listener, why));
+    if (pthread_create(&s->thread, NULL, serve, s) != 0) {
+        return dp_why_set(why, DP_AGAIN, "the system gives no thread for scripts");
+    }
+    return DP_OK;
+}
+
+dp_status dp_script_open(dp_script **out, const dp_script_setup *setup, dp_why *why)
+{
+    dp_script *const s = dp_alloc(1, sizeof *s);
+    if (s == NULL) {
+        return DP_NOMEM;
+    }
+    if (strlen(setup->path) >= sizeof s->path) {
+        dp_free(s);
+        return dp_why_set(why, DP_TOOBIG,
+                          "%.300s is longer than a socket's path may be: choose a shorter --dir",
+                          setup->path);
+    }
+    s->setup = *setup;
+    memcpy(s->path, setup->path, strlen(setup->path) + 1);
+    s->listener = -1;
+    s->wake = -1;
+    s->session.fd = -1;
+    s->clock_us = dp_now_us();
+    init_lock(s);
+    const dp_status status = start(s, why);
+    if (status != DP_OK) {
+        destroy(s);
+        return status;
+    }
+    *out = s;
+    return DP_OK;
+}
+
+void dp_script_close(dp_script *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->ends = true;
+    wake(s);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    destroy(s);
+}

@@ -1,0 +1,72 @@
+/* The state of the door for scripts. Private to script_door.c (thread, enter and leave) and
+ * script_session.c (one script: its welcome, memory and questions). */
+#ifndef DP_COMPUTE_WORKER_SCRIPT_INSIDE_H
+#define DP_COMPUTE_WORKER_SCRIPT_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/un.h>
+
+#include "compute/worker/script_door.h"
+#include "compute/worker/script_link.h"
+#include "compute/worker/script_msg.h"
+
+/* A connection; fd -1: none. */
+typedef struct dp_script_session {
+    int fd;
+    uint32_t pid;
+    bool welcome; /* HELLO was answered: it is the script */
+    uint64_t since_us;
+    dp_script_header *header; /* the shared memory */
+    float *buffer;            /* in it: as the script has the weights, unless it holds the buffer */
+    size_t bytes;             /* mapped */
+    uint64_t steps;           /* as of the last DONE */
+    uint64_t samples;
+    double loss;
+    bool assign;          /* the script must take all weights */
+    bool moved;           /* weights have moved since */
+    dp_script_what holds; /* the buffer, for this; GO: does not */
+    uint64_t held_us;     /* since then */
+    bool patient;         /* the look under way waits while the node is paused */
+    bool waits;           /* for an answer: it is paused */
+    uint64_t told_steps;  /* by stepped */
+} dp_script_session;
+
+struct dp_script {
+    dp_script_setup setup;
+    char path[sizeof((struct sockaddr_un *)0)->sun_path];
+    int listener;
+    int wake; /* eventfd */
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards all below, and the trainer */
+    pthread_cond_t freed; /* the buffer is not held any more */
+    bool ends;
+    bool cut;   /* the script has held the buffer too long */
+    bool asked; /* for a copy */
+    uint64_t round;
+    uint64_t tokens;
+    uint64_t clock_us; /* of the times below */
+    uint64_t trained_us;
+    uint64_t looked_us;
+    dp_script_session session;
+    uint8_t packet[DP_SCRIPT_PACKET_MAX]; /* in and out */
+    uint64_t indices[DP_SCRIPT_DRAW_MAX];
+};
+
+/* All under the lock, on the thread of scripts. */
+
+void dp_script_session_begin(dp_script *script, const dp_script_peer *peer);
+/* Closes the connection, and forgets what the script has not given. */
+void dp_script_session_end(dp_script *script);
+/* Tells the script why, and ends the session. */
+void dp_script_session_refuse(dp_script *script, dp_script_refusal code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Reads questions and answers them. */
+void dp_script_session_serve(dp_script *script);
+/* Answers a LOOK that waits, if there is something to say now. */
+void dp_script_session_look(dp_script *script);
+
+/* Either thread: the word says what there is to do. */
+void dp_script_set_word(dp_script *script);
+
+#endif

@@ -1,0 +1,454 @@
+/* One script: its welcome, its memory, and its questions. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "compute/machine/stopwatch.h"
+#include "compute/model/tensor_table.h"
+#include "compute/worker/script_inside.h"
+
+enum {
+    REFUSAL_MAX = 512,
+    PACKETS_PER_TURN =
+        16, /* so that a flood of questions leaves the trainer to the compute thread */
+    SHAPE_TEXT_MAX = 128
+};
+
+/* ---- Packets out. */
+
+/* A script that does not read its answers has gone wrong. */
+static void send_packet(dp_script *s, const dp_writer *packet, int file)
+{
+    dp_view bytes;
+    if (dp_writer_finish(packet, &bytes) != DP_OK ||
+        dp_script_send(s->session.fd, bytes, file) != DP_OK) {
+        dp_script_session_end(s);
+    }
+}
+
+static void refuse_peer(int fd, dp_script_refusal code, const char *text)
+{
+    uint8_t room[REFUSAL_MAX + 8];
+    dp_writer packet = dp_writer_of(room, sizeof room);
+    dp_view bytes;
+    dp_script_write_refused(&packet, code, text);
+    if (dp_writer_finish(&packet, &bytes) == DP_OK) {
+        DP_IGNORE(dp_script_send(fd, bytes, -1)); /* It will see the end in any case. */
+    }
+}
+
+void dp_script_session_refuse(dp_script *s, dp_script_refusal code, const char *format, ...)
+{
+    char text[REFUSAL_MAX];
+    va_list words;
+    va_start(words, format);
+    vsnprintf(text, sizeof text, format, words);
+    va_end(words);
+    refuse_peer(s->session.fd, code, text);
+    dp_script_session_end(s);
+}
+
+/* ---- Begin and end. */
+
+void dp_script_session_begin(dp_script *s, const dp_script_peer *peer)
+{
+    char text[REFUSAL_MAX];
+    if (peer->user != geteuid() && peer->user != 0) {
+        snprintf(text, sizeof text,
+                 "this node belongs to user %u, the script runs as user %u: run it as that user",
+                 (unsigned)geteuid(), (unsigned)peer->user);
+        refuse_peer(peer->fd, DP_SCRIPT_OTHER_USER, text);
+        close(peer->fd);
+        return;
+    }
+    if (s->session.fd >= 0) {
+        snprintf(text, sizeof text,
+                 "process %u trains with this node already: stop it, or start a second node",
+                 s->session.pid);
+        refuse_peer(peer->fd, DP_SCRIPT_TAKEN, text);
+        close(peer->fd);
+        return;
+    }
+    s->session = (dp_script_session){.fd = peer->fd, .pid = peer->pid, .since_us = dp_now_us()};
+}
+
+void dp_script_session_end(dp_script *s)
+{
+    dp_script_session *const on = &s->session;
+    const bool was_welcome = on->welcome;
+    s->cut = false;
+    if (on->fd < 0) {
+        return;
+    }
+    close(on->fd);
+    if (on->header != NULL) {
+        munmap(on->header, on->bytes);
+    }
+    *on = (dp_script_session){.fd = -1};
+    if (!was_welcome) {
+        return;
+    }
+    DP_IGNORE(dp_trainer_redraw(s->setup.trainer)); /* DP_IO is found by the next command, too. */
+    pthread_cond_broadcast(&s->freed);
+    if (s->asked) {
+        s->asked = false;
+        s->setup.copied(s->setup.context);
+    }
+    s->setup.present(s->setup.context, 0);
+}
+
+/* ---- Welcome. */
+
+static void shape_text(const dp_tensor_row *row, char text[SHAPE_TEXT_MAX])
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < row->n_dims && at < SHAPE_TEXT_MAX; i++) {
+        at +=
+            (size_t)snprintf(text + at, SHAPE_TEXT_MAX - at, i > 0 ? " x %u" : "%u", row->shape[i]);
+    }
+}
+
+static bool same_shape(const dp_tensor_row *a, const dp_tensor_row *b)
+{
+    return a->n_dims == b->n_dims &&
+           memcmp(a->shape, b->shape, a->n_dims * sizeof a->shape[0]) == 0;
+}
+
+/* In a table's order. */
+static bool comes_before(dp_view a, dp_view b)
+{
+    const int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
+    return order < 0 || (order == 0 && a.size < b.size);
+}
+
+/* Names the first tensor that differs. */
+static dp_status compare_tables(const dp_tensor_table *run, const dp_tensor_table *script,
+                                dp_why *why)
+{
+    dp_tensor_walk walks[2] = {{0}, {0}};
+    dp_tensor_row a;
+    dp_tensor_row b;
+    char shapes[2][SHAPE_TEXT_MAX];
+    for (;;) {
+        const bool has_a = dp_tensor_table_next(run, &walks[0], &a);
+        const bool has_b = dp_tensor_table_next(script, &walks[1], &b);
+        if (!has_a && !has_b) {
+            return DP_OK;
+        }
+        if (!has_a || !has_b || !dp_view_equal(a.name, b.name)) {
+            const bool lacks = !has_b || (has_a && comes_before(a.name, b.name));
+            const dp_view odd = lacks ? a.name : b.name;
+            return dp_why_set(why, DP_BADMSG,
+                              lacks ? "the run has a tensor \"%.*s\", the script has not"
+                                    : "the script has a tensor \"%.*s\", the run has not",
+                              (int)odd.size, (const char *)odd.data);
+        }
+        if (!same_shape(&a, &b)) {
+            shape_text(&a, shapes[0]);
+            shape_text(&b, shapes[1]);
+            return dp_why_set(why, DP_BADMSG,
+                              "tensor \"%.*s\" is (%s) in the run and (%s) in the script",
+                              (int)a.name.size, (const char *)a.name.data, shapes[0], shapes[1]);
+        }
+    }
+}
+
+static dp_status check_tensors(const dp_script *s, int file, dp_why *why)
+{
+    dp_buf bytes;
+    dp_tensor_table run;
+    dp_tensor_table script;
+    if (file < 0) {
+        return dp_why_set(why, DP_BADMSG, "HELLO came without the table of tensors");
+    }
+    dp_buf_init(&bytes, DP_TENSOR_TABLE_BYTES_MAX);
+    dp_status status = dp_script_read_file(file, DP_TENSOR_TABLE_BYTES_MAX, &bytes);
+    if (status != DP_OK) {
+        status = dp_why_set(why, status, "the script's table of tensors cannot be read");
+    } else {
+        status = dp_tensor_table_open(&script, dp_buf_view(&bytes), why);
+    }
+    if (status == DP_OK) {
+        status = dp_tensor_table_open(&run, dp_trainer_table(s->setup.trainer), why);
+    }
+    if (status == DP_OK) {
+        status = compare_tables(&run, &script, why);
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+static bool map_memory(dp_script_session *on, int fd, size_t bytes)
+{
+    if (ftruncate(fd, (off_t)bytes) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+        return false;
+    }
+    void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        return false;
+    }
+    on->header = at;
+    on->buffer = (float *)((uint8_t *)at + DP_SCRIPT_HEADER_BYTES);
+    on->bytes = bytes;
+    return true;
+}
+
+/* Elements behind those of the tensors, up to the alignment of the vector, stay 0. */
+static uint64_t elements_of_tensors(const dp_script *s)
+{
+    return dp_trainer_manifest(s->setup.trainer)->elements;
+}
+
+static void welcome(dp_script *s)
+{
+    const dp_manifest *const m = dp_trainer_manifest(s->setup.trainer);
+    dp_script_session *const on = &s->session;
+    const size_t bytes =
+        DP_SCRIPT_HEADER_BYTES + dp_trainer_elements(s->setup.trainer) * sizeof(float);
+    const int fd = memfd_create("dpnode-script", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || !map_memory(on, fd, bytes)) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        dp_script_session_refuse(s, DP_SCRIPT_NO_MEMORY,
+                                 "this machine lacks %llu MiB of memory to share",
+                                 (unsigned long long)(bytes >> 20));
+        return;
+    }
+    const dp_script_welcome about = {.elements = elements_of_tensors(s),
+                                     .samples = m->samples,
+                                     .unit = dp_manifest_sample_tokens(m),
+                                     .tokens_total = m->total_tokens,
+                                     .bytes = bytes};
+    dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
+    dp_script_write_welcome(&packet, &about);
+    on->welcome = true;
+    on->assign = true;
+    dp_script_set_word(s);
+    s->setup.present(s->setup.context, on->pid);
+    send_packet(s, &packet, fd);
+    close(fd);
+}
+
+static void on_hello(dp_script *s, const dp_script_ask *ask, int file)
+{
+    dp_why why = {{0}};
+    if (ask->version != DP_SCRIPT_VERSION) {
+        dp_script_session_refuse(s, DP_SCRIPT_OTHER_VERSION,
+                                 "the script speaks version %u of the protocol, this node version "
+                                 "%d: install both from one release",
+                                 ask->version, DP_SCRIPT_VERSION);
+    } else if (check_tensors(s, file, &why) != DP_OK) {
+        dp_script_session_refuse(s, DP_SCRIPT_OTHER_TENSORS, "%.400s", why.text);
+    } else {
+        welcome(s);
+    }
+}
+
+/* ---- Looks. */
+
+static dp_script_what next_of(const dp_script *s)
+{
+    const dp_script_session *const on = &s->session;
+    return on->assign      ? DP_SCRIPT_ASSIGN
+           : on->moved     ? DP_SCRIPT_ADD
+           : s->asked      ? DP_SCRIPT_COPY
+           : s->round == 0 ? DP_SCRIPT_PAUSED
+                           : DP_SCRIPT_GO;
+}
+
+/* The device of the vectors is gone: the next command finds it, too. */
+static void refuse_broken(dp_script *s)
+{
+    dp_script_session_refuse(s, DP_SCRIPT_ENDS, "the trainer of this node is broken: %.300s",
+                             dp_trainer_problem(s->setup.trainer));
+}
+
+static void answer_look(dp_script *s)
+{
+    dp_script_session *const on = &s->session;
+    const dp_script_what what = next_of(s);
+    dp_status status = DP_OK;
+    if (what == DP_SCRIPT_ASSIGN) {
+        status = dp_trainer_give_weights(s->setup.trainer, on->buffer);
+    } else if (what == DP_SCRIPT_ADD) {
+        status = dp_trainer_give_moves(s->setup.trainer, on->buffer);
+    }
+    if (status != DP_OK) {
+        refuse_broken(s);
+        return;
+    }
+    on->waits = false;
+    if (what == DP_SCRIPT_ASSIGN || what == DP_SCRIPT_ADD || what == DP_SCRIPT_COPY) {
+        on->holds = what;
+        on->held_us = dp_now_us();
+    }
+    dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
+    dp_script_write_do(&packet, what, s->round, s->tokens);
+    send_packet(s, &packet, -1);
+}
+
+/* The answer comes when the node is not paused any more, if the script wants to wait for that. */
+static void answer_look_or_wait(dp_script *s)
+{
+    if (s->session.patient && next_of(s) == DP_SCRIPT_PAUSED) {
+        s->session.waits = true;
+    } else {
+        answer_look(s);
+    }
+}
+
+void dp_script_session_look(dp_script *s)
+{
+    if (s->session.fd >= 0 && s->session.waits) {
+        answer_look_or_wait(s);
+    }
+}
+
+/* The script has given its weights. False: the session is over. */
+static bool take_copy(dp_script *s, const dp_script_ask *ask)
+{
+    dp_script_session *const on = &s->session;
+    const uint64_t n = dp_trainer_elements(s->setup.trainer);
+    const uint64_t own = elements_of_tensors(s);
+    const dp_script_work work = {.steps = (uint32_t)(ask->steps - on->steps),
+                                 .samples = ask->samples - on->samples,
+                                 .loss_sum = ask->loss - on->loss};
+    memset(on->buffer + own, 0, (n - own) * sizeof *on->buffer);
+    switch ((int)dp_trainer_take_weights(s->setup.trainer, on->buffer, &work)) {
+    case DP_OK:
+        break;
+    case DP_DIVERGED:
+        dp_script_session_refuse(s, DP_SCRIPT_NOT_FINITE,
+                                 "a weight is NaN or infinite, so nothing of it was published: "
+                                 "connect again for the last good weights, with a lower learning "
+                                 "rate or with clipping of gradients");
+        return false;
+    case DP_BADARG:
+        dp_script_session_refuse(s, DP_SCRIPT_NOT_DRAWN,
+                                 "the script tells of %llu samples, fewer were drawn: draw each "
+                                 "sample before it is used (DRAW)",
+                                 (unsigned long long)ask->samples);
+        return false;
+    default:
+        refuse_broken(s);
+        return false;
+    }
+    s->asked = false;
+    s->setup.copied(s->setup.context);
+    return true;
+}
+
+static bool take_done(dp_script *s, const dp_script_ask *ask)
+{
+    dp_script_session *const on = &s->session;
+    if (ask->what == DP_SCRIPT_COPY) {
+        if (!take_copy(s, ask)) {
+            return false;
+        }
+    } else {
+        if (dp_trainer_give_weights(s->setup.trainer, on->buffer) != DP_OK) {
+            refuse_broken(s);
+            return false;
+        }
+        on->moved = false;
+    }
+    if (ask->what == DP_SCRIPT_ASSIGN) { /* Its work before is not in these weights. */
+        dp_trainer_pass_drawn(s->setup.trainer, ask->samples - on->samples);
+        on->assign = false;
+    }
+    if (ask->what != DP_SCRIPT_ADD) {
+        on->steps = ask->steps;
+        on->samples = ask->samples;
+        on->loss = ask->loss;
+    }
+    return true;
+}
+
+static void on_done(dp_script *s, const dp_script_ask *ask)
+{
+    dp_script_session *const on = &s->session;
+    if (on->holds != ask->what || ask->steps < on->steps || ask->samples < on->samples ||
+        ask->steps - on->steps > UINT32_MAX) {
+        dp_script_session_refuse(s, DP_SCRIPT_ODD,
+                                 "DONE of something that was not told, or with totals that fell");
+        return;
+    }
+    on->holds = DP_SCRIPT_GO;
+    const bool goes_on = take_done(s, ask);
+    pthread_cond_broadcast(&s->freed);
+    if (goes_on) {
+        dp_script_set_word(s);
+        answer_look_or_wait(s);
+    }
+}
+
+static void on_draw(dp_script *s, const dp_script_ask *ask)
+{
+    const uint32_t made = dp_trainer_draw(s->setup.trainer, ask->n, s->indices);
+    dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
+    dp_script_write_drawn(&packet, s->indices, made);
+    send_packet(s, &packet, -1);
+}
+
+/* ---- Questions. */
+
+static void answer(dp_script *s, const dp_script_ask *ask, int file)
+{
+    dp_script_session *const on = &s->session;
+    const bool in_turn = ask->kind == DP_SCRIPT_HELLO ? !on->welcome
+                         : ask->kind == DP_SCRIPT_DONE
+                             ? on->holds != DP_SCRIPT_GO
+                             : on->welcome && on->holds == DP_SCRIPT_GO && !on->waits;
+    if (!in_turn) {
+        dp_script_session_refuse(s, DP_SCRIPT_ODD, "packet %d is out of turn", (int)ask->kind);
+        return;
+    }
+    switch ((int)ask->kind) {
+    case DP_SCRIPT_HELLO:
+        on_hello(s, ask, file);
+        break;
+    case DP_SCRIPT_LOOK:
+        on->patient = (ask->flags & 1) != 0;
+        answer_look_or_wait(s);
+        break;
+    case DP_SCRIPT_DONE:
+        on_done(s, ask);
+        break;
+    default:
+        on_draw(s, ask);
+        break;
+    }
+}
+
+void dp_script_session_serve(dp_script *s)
+{
+    for (int i = 0; i < PACKETS_PER_TURN && s->session.fd >= 0; i++) {
+        size_t size = 0;
+        int file;
+        dp_script_ask ask;
+        const dp_status status =
+            dp_script_receive(s->session.fd, s->packet, sizeof s->packet, &size, &file);
+        if (status == DP_AGAIN) {
+            return;
+        }
+        if (status == DP_CLOSED) {
+            dp_script_session_end(s);
+        } else if (status != DP_OK || dp_script_read(dp_view_of(s->packet, size), &ask) != DP_OK) {
+            dp_script_session_refuse(s, DP_SCRIPT_ODD,
+                                     "a packet has a wrong size or value (docs/TRAINER.md)");
+        } else {
+            answer(s, &ask, file);
+        }
+        if (file >= 0) {
+            close(file);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Scripts train a run of a model that dpnode cannot compute: work counts once, replicas stay equal, whoever dies."""
+
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import SystemTest, wait_for  # noqa: E402
+
+SPIRALS = """name: spirals
+model: {arch: external}
+data: {samples: 30000}
+train: {total_tokens: 30000000}
+members: {trust: members}
+round: {time: 0.5, steps_max: 200}
+vote: {uptime: 0}
+"""
+DEATHS = 12
+
+
+class Script(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.mlp = os.path.join(systemtest.BINARIES, "example_mlp")
+        self.model = os.path.join(self.folder.path, "model.safetensors")
+        subprocess.run([self.mlp, "--write", self.model], check=True)
+        self.founder = self.folder.node("founder").start()
+        self.token = self.founder.create(self.file("run.yaml", SPIRALS), "--from", self.model)["invite"]
+        wait_for(lambda: self.founder.run().get("trainer") == "up", 30, "the founder holds the model")
+
+    def script(self, node, *words):
+        started = subprocess.Popen([self.mlp, "--dir", node.dir, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(started.communicate)
+        self.addCleanup(started.kill)
+        return started
+
+    def trains(self, node, script):
+        """The script is connected, and rounds count its work."""
+        def connected():
+            self.assertIsNone(script.poll(), script.poll() is not None and script.stderr.read())
+            return node.run().get("script_pid") == script.pid
+        wait_for(connected, 20, f"{node.name} has its script")
+        before = node.run()["counted"]
+        wait_for(lambda: node.run()["counted"] > before + 2, 30, f"rounds count {node.name}: {node.run()}")
+
+    def equal(self, *nodes):
+        """All have the same state at one round."""
+        def same():
+            runs = [node.run() for node in nodes]
+            return len({(run["applied"], run["state_root"]) for run in runs}) == 1
+        wait_for(same, 30, "replicas are equal")
+
+    def test_scripts_of_two_members_train_and_a_third_holds_the_same(self):
+        joiner, third = self.joined("joiner", self.token), self.joined("third", self.token)
+        wait_for(lambda: joiner.run().get("trainer") == "up" and third.run().get("trainer") == "up", 30, "all hold the model")
+        scripts = [self.script(node) for node in (self.founder, joiner)]
+        for node, script in zip((self.founder, joiner), scripts):
+            self.trains(node, script)
+        self.assertEqual(self.founder.ask("status")["state"], "training")
+        self.assertIn(f"process {scripts[0].pid} takes the steps", self.founder.ask("why")["answer"])
+        self.assertEqual((third.ask("status")["state"], third.run()["counted"]), ("waiting", 0))
+        wait_for(lambda: 0 < self.founder.run().get("loss", 9) < 0.2, 120, "it learns")
+        for script in scripts:
+            script.terminate()
+        wait_for(lambda: self.founder.ask("status")["state"] == "waiting", 20, "the founder waits again")
+        wait_for(lambda: joiner.ask("status")["state"] == "waiting", 20, "the joiner waits again")
+        self.equal(self.founder, joiner, third)
+        audit = third.ask("audit")
+        self.assertEqual((audit["twice"], audit["n_findings"]), (0, 0))
+        self.assertGreater(min(member["counted"] for member in audit["members"] if member["name"] != "third"), 2)
+
+        # The export is the trained model, not the first one.
+        out = os.path.join(self.folder.path, "out")
+        third.ask("ckpt", "export", out)
+        with open(os.path.join(out, "model.safetensors"), "rb") as after, open(self.model, "rb") as before:
+            self.assertNotEqual(after.read()[-64:], before.read()[-64:])
+
+    def test_killed_scripts_workers_and_daemons_lose_no_round_and_count_nothing_twice(self):
+        joiner = self.joined("joiner", self.token)
+        nodes = [self.founder, joiner]
+        scripts = [self.script(node) for node in nodes]
+        for death in range(DEATHS):
+            node, victim = nodes[death % 2], death // 2 % 3
+            self.trains(node, scripts[death % 2])
+            if victim == 0:
+                scripts[death % 2].kill()
+            elif victim == 1:
+                os.kill(node.run()["trainer_pid"], signal.SIGKILL)
+            else:
+                node.kill()
+                node.start()
+            if victim == 0: # Others connect again by themselves.
+                scripts[death % 2].wait(20)
+                scripts[death % 2] = self.script(node)
+        for node, script in zip(nodes, scripts):
+            self.trains(node, script)
+        for script in scripts:
+            script.kill()
+        for node in nodes:
+            wait_for(lambda n=node: n.ask("status")["state"] == "waiting", 20, "no script is left")
+        self.equal(*nodes)
+        audit = joiner.ask("audit")
+        self.assertEqual((audit["twice"], audit["n_findings"]), (0, 0))
+
+    def test_a_pause_makes_the_script_wait_and_resume_lets_it_go_on(self):
+        script = self.script(self.founder)
+        self.trains(self.founder, script)
+        self.founder.ask("pause")
+        wait_for(lambda: self.founder.ask("status")["state"] == "paused", 10, "paused")
+        round_then = self.founder.run()["round"]
+        self.assertIsNone(script.poll())
+        self.founder.ask("resume")
+        self.trains(self.founder, script)
+        self.assertGreater(self.founder.run()["round"], round_then)
+        self.assertIsNone(script.poll())
+
+    def test_a_second_script_and_a_node_that_is_down_say_why(self):
+        script = self.script(self.founder)
+        self.trains(self.founder, script)
+        second = self.script(self.founder, "--steps", "5")
+        self.assertEqual(second.wait(20), 1)
+        self.assertRegex(second.stderr.read(), f"process {script.pid} trains with this node already")
+        self.trains(self.founder, script)
+        self.founder.ask("down")
+        self.assertEqual(script.wait(30), 1) # after ten seconds of trying
+        self.assertRegex(script.stderr.read(), "open again")
+        late = self.script(self.founder, "--steps", "5")
+        self.assertEqual(late.wait(30), 1)
+        self.assertRegex(late.stderr.read(), "dpnode up")
+
+    def test_a_script_that_ends_by_itself_has_given_its_steps(self):
+        script = self.script(self.founder, "--steps", "3000", "--quiet")
+        self.assertEqual(script.wait(60), 0)
+        wait_for(lambda: self.founder.ask("status")["state"] == "waiting", 20, "it is gone")
+        counted = self.founder.ask("audit")["samples"]
+        self.assertGreater(counted, 0)
+        self.assertLessEqual(counted, 3000 * 32)
+        self.assertIn("script.down", self.founder.tail(200))
+
+
+if __name__ == "__main__":
+    systemtest.main()

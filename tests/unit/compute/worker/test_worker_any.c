@@ -1,0 +1,248 @@
+/* THREADS_TEST. The worker of a run of any model, as a daemon sees it: a script connects, and
+ * publications wait for its looks. */
+#include "tests/unit/compute/worker_kit.h"
+
+#include <string.h>
+
+#include "tests/lib/tempdir.h"
+#include "tests/unit/compute/any_run.h"
+
+#define DPNODE_IMPLEMENTATION
+#include "contrib/script/dpnode.h"
+
+static any_run run;
+static tempdir dir;
+static char path[TEMPDIR_FILE_MAX];
+static float a[6];
+static float b[1];
+static float c[500];
+static const dpnode_tensor tensors[] = {{"a", a, 2, {2, 3}}, {"b", b, 0, {0}}, {"c", c, 1, {500}}};
+
+static int set_up(void **state)
+{
+    (void)state;
+    tempdir_open(&dir);
+    tempdir_file(&dir, "script.sock", path);
+    any_run_open(&run);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    any_run_close(&run);
+    tempdir_close(&dir);
+    return 0;
+}
+
+static void train(const peer *p, uint64_t round)
+{
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_TRAIN, .round = round, .tokens = 10 * round};
+    send_views(p, &msg, NULL, 0);
+}
+
+/* A worker that has the first weights. */
+static peer ready(void)
+{
+    const peer p = start_with(&(dp_worker_options){.threads = 1, .script_path = path});
+    expect(&p, DP_TRAINER_HELLO);
+    const dp_trainer_msg open = {.kind = DP_TRAINER_OPEN, .member = {1}};
+    const dp_view views[2] = {dp_view_of(run.manifest, run.manifest_size), dp_buf_view(&run.table)};
+    send_views(&p, &open, views, 2);
+    assert_int_equal(expect(&p, DP_TRAINER_OPENED).msg.elements, N);
+    const dp_trainer_msg load = {.kind = DP_TRAINER_LOAD};
+    const dp_view init = dp_buf_view(&run.init);
+    send_views(&p, &load, &init, 1);
+    expect(&p, DP_TRAINER_READY_AT);
+    return p;
+}
+
+static dpnode *connected(const peer *p)
+{
+    dpnode *script = NULL;
+    if (dpnode_open(&script, path, tensors, 3) != DPNODE_OK) {
+        fail_msg("%s", dpnode_problem(NULL));
+    }
+    assert_int_equal(expect(p, DP_TRAINER_SCRIPT).msg.pid, getpid());
+    return script;
+}
+
+static void leave(const peer *p, dpnode *script)
+{
+    dpnode_close(script);
+    assert_int_equal(expect(p, DP_TRAINER_SCRIPT).msg.pid, 0);
+}
+
+/* A step on samples of this script. */
+static void step(dpnode *script, float to, uint32_t samples)
+{
+    uint64_t indices[16];
+    CHECK(dpnode_draw(script, indices, samples) == samples);
+    for (size_t i = 0; i < 500; i++) {
+        c[i] += to;
+    }
+    assert_int_equal(dpnode_step(script, samples, 2.0), DPNODE_OK);
+}
+
+static void ask_publication(const peer *p, uint64_t round)
+{
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISH, .round = round};
+    send_views(p, &msg, NULL, 0);
+}
+
+static void check_nothing(const peer *p)
+{
+    const dp_trainer_msg check = {.kind = DP_TRAINER_CHECK, .id = 5};
+    const dp_view junk = dp_view_text("no blob");
+    send_views(p, &check, &junk, 1);
+    CHECK(!expect(p, DP_TRAINER_CHECKED).msg.ok); /* and PUBLISHED did not come before it */
+}
+
+static void a_publication_waits_for_the_look_and_holds_what_is_copied(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    dpnode *const script = connected(&p);
+    train(&p, 1);
+    step(script, 0.5F, 4);
+    ask_publication(&p, 1);
+    check_nothing(&p);
+    train(&p, 1); /* A new lease does not end the wait. */
+    check_nothing(&p);
+    /* The command may still be on its way to the compute thread: steps go on until it has come. */
+    answer told = {0};
+    uint64_t steps = 1;
+    do {
+        step(script, 0.25F, 4);
+        steps++;
+        const ssize_t size = recv(p.socket, &told, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (size > 0) {
+            CHECK_OK(dp_trainer_receive(p.socket, &told.msg, told.fds, &told.n_fds));
+        }
+    } while (told.msg.kind != DP_TRAINER_PUBLISHED);
+    CHECK(told.msg.steps >= 2 && told.msg.steps <= steps);
+    CHECK(told.msg.tokens == 4ULL * told.msg.steps && told.msg.reach.own == told.msg.tokens);
+    CHECK(told.msg.loss == 2.0 && told.n_fds == 2 && told.msg.energy > 0);
+    release(&told);
+    leave(&p, script);
+    stop(&p);
+}
+
+static void another_command_ends_the_wait_and_the_last_copy_is_published(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    dpnode *const script = connected(&p);
+    train(&p, 1);
+    step(script, 0.5F, 4);
+    ask_publication(&p, 1);
+    train(&p, 0); /* Its owner pauses the node. */
+    answer told = expect(&p, DP_TRAINER_PUBLISHED);
+    CHECK(told.msg.steps == 0 && told.msg.tokens == 0 && told.msg.energy == 0);
+    release(&told);
+    leave(&p, script);
+    stop(&p);
+}
+
+static void a_script_that_dies_ends_the_wait(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    dpnode *const script = connected(&p);
+    train(&p, 1);
+    ask_publication(&p, 1);
+    check_nothing(&p);
+    dpnode_close(script);
+    bool gone = false;
+    bool published = false;
+    while (!gone || !published) {
+        answer told = {0};
+        CHECK_OK(dp_trainer_receive(p.socket, &told.msg, told.fds, &told.n_fds));
+        gone = gone || told.msg.kind == DP_TRAINER_SCRIPT;
+        published = published || told.msg.kind == DP_TRAINER_PUBLISHED;
+        release(&told);
+    }
+    stop(&p);
+}
+
+static void without_a_script_a_publication_comes_at_once(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    train(&p, 1);
+    ask_publication(&p, 1);
+    const answer told = expect(&p, DP_TRAINER_PUBLISHED);
+    CHECK(told.msg.steps == 0);
+    release(&told);
+    stop(&p);
+}
+
+static void a_record_moves_the_script_and_two_replicas_stay_equal(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    const peer q = ready(); /* takes the socket's path over; its own script is nobody */
+    train(&p, 1);
+    ask_publication(&p, 1);
+    answer none = expect(&p, DP_TRAINER_PUBLISHED);
+    dp_trainer_msg to_p = record_of(1, DP_SETTLE_INCLUDED, 1);
+    dp_trainer_msg to_q = record_of(1, DP_SETTLE_NONE, 1);
+    const dp_hash root_p = apply(&p, &to_p, none.fds);
+    const dp_hash root_q = apply(&q, &to_q, none.fds);
+    CHECK(dp_hash_equal(&root_p, &root_q));
+    release(&none);
+    stop(&q);
+    stop(&p);
+}
+
+static void a_freeze_waits_as_a_publication_does(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    dpnode *const script = connected(&p);
+    train(&p, 1);
+    const dp_trainer_msg freeze = {.kind = DP_TRAINER_FREEZE, .exchange = {7}};
+    send_views(&p, &freeze, NULL, 0);
+    check_nothing(&p);
+    answer told = {0};
+    while (told.msg.kind != DP_TRAINER_FROZEN) {
+        step(script, 0.25F, 2);
+        const ssize_t size = recv(p.socket, &told, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (size > 0) {
+            CHECK_OK(dp_trainer_receive(p.socket, &told.msg, told.fds, &told.n_fds));
+        }
+    }
+    CHECK(told.msg.exchange[0] == 7 && told.msg.steps > 0);
+    release(&told);
+    leave(&p, script);
+    stop(&p);
+}
+
+static void a_worker_without_a_path_holds_the_model_all_the_same(void **state)
+{
+    (void)state;
+    path[0] = '/';
+    path[1] = '\0'; /* a folder, where no socket can be */
+    const peer p = ready();
+    train(&p, 1);
+    ask_publication(&p, 1);
+    const answer told = expect(&p, DP_TRAINER_PUBLISHED);
+    release(&told);
+    stop(&p);
+}
+
+#define TEST_OF(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_OF(a_publication_waits_for_the_look_and_holds_what_is_copied),
+        TEST_OF(another_command_ends_the_wait_and_the_last_copy_is_published),
+        TEST_OF(a_script_that_dies_ends_the_wait),
+        TEST_OF(without_a_script_a_publication_comes_at_once),
+        TEST_OF(a_record_moves_the_script_and_two_replicas_stay_equal),
+        TEST_OF(a_freeze_waits_as_a_publication_does),
+        TEST_OF(a_worker_without_a_path_holds_the_model_all_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
