@@ -68,7 +68,8 @@ void dp_client_close(dp_client *client)
 
 dp_status dp_client_bound(dp_client *client, uint32_t most_ms)
 {
-    const struct timeval most = {.tv_sec = most_ms / 1000, .tv_usec = most_ms % 1000 * 1000};
+    const struct timeval most = {.tv_sec = most_ms / 1000,
+                                 .tv_usec = (suseconds_t)(most_ms % 1000) * 1000};
     return setsockopt(client->fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0 &&
                    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) == 0
                ? DP_OK

@@ -31,6 +31,7 @@ static dp_status refuse(const dp_cmd *cmd, dp_control_error *error, const char *
                         const char *why)
 {
     char fix[96];
+    dp_assert(cmd->verb != NULL);
     snprintf(fix, sizeof fix, "dpnode %s --help", cmd->verb->name);
     dp_error_set(error, DP_EXIT_USAGE, "E0001", fix, what, why);
     return DP_BADARG;
@@ -112,6 +113,7 @@ static dp_status unknown_option(const dp_cmd *cmd, const char *text, dp_control_
 {
     char name[DP_NEAREST_SIZE_MAX + 2];
     char why[160];
+    dp_assert(cmd->verb != NULL);
     const unsigned count = option_count(cmd->verb);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 1, "=") - 1,
              text[1] == '-' ? text + 2 : "");

@@ -59,8 +59,7 @@ void dp_script_session_begin(dp_script *script, const dp_script_peer *peer);
 /* Closes the connection, and forgets what the script has not given. */
 void dp_script_session_end(dp_script *script);
 /* Tells the script why, and ends the session. */
-void dp_script_session_refuse(dp_script *script, dp_script_refusal code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void dp_script_session_refuse(dp_script *script, dp_script_refusal code, const char *text);
 /* Reads questions and answers them. */
 void dp_script_session_serve(dp_script *script);
 /* Answers a LOOK that waits, if there is something to say now. */

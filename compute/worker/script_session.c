@@ -1,7 +1,6 @@
 /* One script: its welcome, its memory, and its questions. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,13 +41,8 @@ static void refuse_peer(int fd, dp_script_refusal code, const char *text)
     }
 }
 
-void dp_script_session_refuse(dp_script *s, dp_script_refusal code, const char *format, ...)
+void dp_script_session_refuse(dp_script *s, dp_script_refusal code, const char *text)
 {
-    char text[REFUSAL_MAX];
-    va_list words;
-    va_start(words, format);
-    vsnprintf(text, sizeof text, format, words);
-    va_end(words);
     refuse_peer(s->session.fd, code, text);
     dp_script_session_end(s);
 }
@@ -217,9 +211,10 @@ static void welcome(dp_script *s)
         if (fd >= 0) {
             close(fd);
         }
-        dp_script_session_refuse(s, DP_SCRIPT_NO_MEMORY,
-                                 "this machine lacks %llu MiB of memory to share",
-                                 (unsigned long long)(bytes >> 20));
+        dp_why why;
+        DP_IGNORE(dp_why_set(&why, DP_NOMEM, "this machine lacks %llu MiB of memory to share",
+                             (unsigned long long)(bytes >> 20)));
+        dp_script_session_refuse(s, DP_SCRIPT_NO_MEMORY, why.text);
         return;
     }
     const dp_script_welcome about = {.elements = elements_of_tensors(s),
@@ -241,12 +236,13 @@ static void on_hello(dp_script *s, const dp_script_ask *ask, int file)
 {
     dp_why why = {{0}};
     if (ask->version != DP_SCRIPT_VERSION) {
-        dp_script_session_refuse(s, DP_SCRIPT_OTHER_VERSION,
-                                 "the script speaks version %u of the protocol, this node version "
-                                 "%d: install both from one release",
-                                 ask->version, DP_SCRIPT_VERSION);
+        DP_IGNORE(dp_why_set(&why, DP_VERSION,
+                             "the script speaks version %u of the protocol, this node version %d: "
+                             "install both from one release",
+                             ask->version, DP_SCRIPT_VERSION));
+        dp_script_session_refuse(s, DP_SCRIPT_OTHER_VERSION, why.text);
     } else if (check_tensors(s, file, &why) != DP_OK) {
-        dp_script_session_refuse(s, DP_SCRIPT_OTHER_TENSORS, "%.400s", why.text);
+        dp_script_session_refuse(s, DP_SCRIPT_OTHER_TENSORS, why.text);
     } else {
         welcome(s);
     }
@@ -267,8 +263,10 @@ static dp_script_what next_of(const dp_script *s)
 /* The device of the vectors is gone: the next command finds it, too. */
 static void refuse_broken(dp_script *s)
 {
-    dp_script_session_refuse(s, DP_SCRIPT_ENDS, "the trainer of this node is broken: %.300s",
-                             dp_trainer_problem(s->setup.trainer));
+    dp_why why;
+    DP_IGNORE(dp_why_set(&why, DP_IO, "the trainer of this node is broken: %.300s",
+                         dp_trainer_problem(s->setup.trainer)));
+    dp_script_session_refuse(s, DP_SCRIPT_ENDS, why.text);
 }
 
 static void answer_look(dp_script *s)
@@ -333,9 +331,8 @@ static bool take_copy(dp_script *s, const dp_script_ask *ask)
         return false;
     case DP_BADARG:
         dp_script_session_refuse(s, DP_SCRIPT_NOT_DRAWN,
-                                 "the script tells of %llu samples, fewer were drawn: draw each "
-                                 "sample before it is used (DRAW)",
-                                 (unsigned long long)ask->samples);
+                                 "the script tells of more samples than were drawn: draw each "
+                                 "sample before it is used (DRAW)");
         return false;
     default:
         refuse_broken(s);
@@ -408,7 +405,7 @@ static void answer(dp_script *s, const dp_script_ask *ask, int file)
                              ? on->holds != DP_SCRIPT_GO
                              : on->welcome && on->holds == DP_SCRIPT_GO && !on->waits;
     if (!in_turn) {
-        dp_script_session_refuse(s, DP_SCRIPT_ODD, "packet %d is out of turn", (int)ask->kind);
+        dp_script_session_refuse(s, DP_SCRIPT_ODD, "a packet is out of turn (docs/TRAINER.md)");
         return;
     }
     switch ((int)ask->kind) {

@@ -7,13 +7,14 @@
  *     ./mlp                                           # on each node, as often as you like
  *
  * run.yaml: name: spirals, model: {arch: external}, data: {samples: 30000},
- * members: {trust: members}. Options: --dir DIR of the node, --steps N, --quiet. */
+ * members: {trust: members}. Options: --dir DIR of the node, --steps N, --quiet,
+ * --patience S, seconds for which a node may be away. */
 #define DPNODE_IMPLEMENTATION
 #include "dpnode.h"
 
 #include <stdbool.h>
 
-enum { PATIENCE_S = 10, IN = 2, WIDE = 64, OUT = 3, BATCH = 32, N = WIDE * IN + WIDE + OUT * WIDE + OUT };
+enum { IN = 2, WIDE = 64, OUT = 3, BATCH = 32, N = WIDE * IN + WIDE + OUT * WIDE + OUT };
 
 /* All weights in a row, and the tensors in it. */
 static float weights[N], gradients[N], m[N], v[N];
@@ -153,7 +154,7 @@ static dpnode_status train(dpnode *run, uint64_t steps, bool quiet)
 int main(int argc, char **argv)
 {
     const char *dir = NULL;
-    uint64_t steps = UINT64_MAX;
+    uint64_t steps = UINT64_MAX, patience = 30;
     bool quiet = false;
     for (int i = 1; i < argc; i++) {
         const bool has = i + 1 < argc;
@@ -162,9 +163,10 @@ int main(int argc, char **argv)
         }
         dir = has && strcmp(argv[i], "--dir") == 0 ? argv[++i] : dir;
         steps = has && strcmp(argv[i], "--steps") == 0 ? strtoull(argv[++i], NULL, 10) : steps;
+        patience = has && strcmp(argv[i], "--patience") == 0 ? strtoull(argv[++i], NULL, 10) : patience;
         quiet = quiet || strcmp(argv[i], "--quiet") == 0;
     }
-    for (int tries = 0; tries < PATIENCE_S * 10; tries++) { /* The node may restart. */
+    for (uint64_t tries = 0; tries < patience * 10; tries++) { /* The node may restart. */
         dpnode *run;
         dpnode_status status = dpnode_open(&run, dir, tensors, TENSORS);
         if (status == DPNODE_OK) {

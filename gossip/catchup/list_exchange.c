@@ -120,7 +120,7 @@ static bool may_ask(const dp_node *node, const dp_peer *asker, const dp_peer *fr
     }
     const dp_time direct = node->beat.voters[voter].direct;
     return direct.us == 0 ||
-           dp_time_between(direct, node->now) > 3 * node->beat.pace * DP_HEARTBEAT_US;
+           dp_time_between(direct, node->now) > 3 * (uint64_t)node->beat.pace * DP_HEARTBEAT_US;
 }
 
 static dp_status on_get(dp_node *node, dp_view bytes, const dp_peer *from)

@@ -117,8 +117,8 @@ void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config)
         .incarnation = config->incarnation,
         .crypto = config->crypto,
         .pace = pace,
-        .fallback_us =
-            config->fallback_us != 0 ? config->fallback_us : DP_SECOND + 3 * pace * DP_HEARTBEAT_US,
+        .fallback_us = config->fallback_us != 0 ? config->fallback_us
+                                                : DP_SECOND + 3 * (uint64_t)pace * DP_HEARTBEAT_US,
         .hold_us = config->hold_us,
         .own = DP_VOTERS_MAX,
         .beat_at = DP_NEVER,
@@ -269,7 +269,7 @@ static void move_opinion(dp_heartbeat *beat, dp_time now)
     }
     /* The founder, alone, waits for nobody's second beat. */
     const uint64_t back_us =
-        beat->n_voters == 1 && beat->own == 0 ? 0 : 2 * beat->pace * DP_HEARTBEAT_US;
+        beat->n_voters == 1 && beat->own == 0 ? 0 : 2 * (uint64_t)beat->pace * DP_HEARTBEAT_US;
     const bool wanted = beat->quorum
                             ? seen || dp_time_between(beat->seen_at, now) < beat->fallback_us
                             : seen && dp_time_between(beat->seen_since, now) >= back_us;
@@ -414,7 +414,8 @@ dp_time dp_heartbeat_wake(const dp_heartbeat *beat)
                                                                   ? DP_IDLE_BEAT_US
                                                                   : beat->pace * DP_HEARTBEAT_US));
     } else if (beat->seen_since.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(beat->seen_since, 2 * beat->pace * DP_HEARTBEAT_US));
+        wake = dp_time_min(
+            wake, dp_time_after(beat->seen_since, 2 * (uint64_t)beat->pace * DP_HEARTBEAT_US));
     }
     if (beat->changed.us != 0) {
         const dp_time free_at = dp_time_after(beat->changed, beat->hold_us);

@@ -118,16 +118,16 @@ class Script(SystemTest):
         self.assertIsNone(script.poll())
 
     def test_a_second_script_and_a_node_that_is_down_say_why(self):
-        script = self.script(self.founder)
+        script = self.script(self.founder, "--patience", "1")
         self.trains(self.founder, script)
         second = self.script(self.founder, "--steps", "5")
         self.assertEqual(second.wait(20), 1)
         self.assertRegex(second.stderr.read(), f"process {script.pid} trains with this node already")
         self.trains(self.founder, script)
         self.founder.ask("down")
-        self.assertEqual(script.wait(30), 1) # after ten seconds of trying
+        self.assertEqual(script.wait(30), 1)
         self.assertRegex(script.stderr.read(), "open again")
-        late = self.script(self.founder, "--steps", "5")
+        late = self.script(self.founder, "--steps", "5", "--patience", "1")
         self.assertEqual(late.wait(30), 1)
         self.assertRegex(late.stderr.read(), "dpnode up")
 
