@@ -52,7 +52,8 @@ enum {
     DP_SCRIPT_WORD_COPY = 1,
     DP_SCRIPT_WORD_ADD = 2,
     DP_SCRIPT_WORD_ASSIGN = 4,
-    DP_SCRIPT_WORD_PAUSED = 8
+    DP_SCRIPT_WORD_PAUSED = 8,
+    DP_SCRIPT_WORD_OVER = 16 /* the session: the next answer says why */
 };
 
 /* The start of the shared memory. Each number is aligned and has one writer. */

@@ -79,10 +79,11 @@ void dp_script_session_end(dp_script *s)
     if (on->fd < 0) {
         return;
     }
-    close(on->fd);
     if (on->header != NULL) {
+        atomic_store(&on->header->word, DP_SCRIPT_WORD_OVER);
         munmap(on->header, on->bytes);
     }
+    close(on->fd);
     *on = (dp_script_session){.fd = -1};
     if (!was_welcome) {
         return;
@@ -338,28 +339,25 @@ static bool take_copy(dp_script *s, const dp_script_ask *ask)
         refuse_broken(s);
         return false;
     }
-    s->asked = false;
-    s->setup.copied(s->setup.context);
     return true;
 }
 
+/* False: the session is over. */
 static bool take_done(dp_script *s, const dp_script_ask *ask)
 {
     dp_script_session *const on = &s->session;
     if (ask->what == DP_SCRIPT_COPY) {
-        if (!take_copy(s, ask)) {
+        const bool taken = take_copy(s, ask);
+        s->setup.copied(s->setup.context); /* or will never come */
+        if (!taken) {
             return false;
         }
-    } else {
-        if (dp_trainer_give_weights(s->setup.trainer, on->buffer) != DP_OK) {
-            refuse_broken(s);
-            return false;
-        }
-        on->moved = false;
+    } else if (dp_trainer_give_weights(s->setup.trainer, on->buffer) != DP_OK) {
+        refuse_broken(s);
+        return false;
     }
     if (ask->what == DP_SCRIPT_ASSIGN) { /* Its work before is not in these weights. */
         dp_trainer_pass_drawn(s->setup.trainer, ask->samples - on->samples);
-        on->assign = false;
     }
     if (ask->what != DP_SCRIPT_ADD) {
         on->steps = ask->steps;
@@ -379,12 +377,23 @@ static void on_done(dp_script *s, const dp_script_ask *ask)
         return;
     }
     on->holds = DP_SCRIPT_GO;
-    const bool goes_on = take_done(s, ask);
-    pthread_cond_broadcast(&s->freed);
-    if (goes_on) {
-        dp_script_set_word(s);
+    s->asked = s->asked && ask->what != DP_SCRIPT_COPY;
+    on->moved = on->moved && ask->what == DP_SCRIPT_COPY;
+    on->assign = on->assign && ask->what != DP_SCRIPT_ASSIGN;
+    dp_script_set_word(s);
+    const dp_script_what next = next_of(s);
+    const bool goes = next == DP_SCRIPT_GO || next == DP_SCRIPT_PAUSED;
+    if (goes) { /* It goes on while the weights are taken; a refusal may be the next answer. */
         answer_look_or_wait(s);
     }
+    if (on->fd < 0) { /* It does not read. */
+        if (ask->what == DP_SCRIPT_COPY) {
+            s->setup.copied(s->setup.context);
+        }
+    } else if (take_done(s, ask) && !goes) {
+        answer_look_or_wait(s);
+    }
+    pthread_cond_broadcast(&s->freed);
 }
 
 static void on_draw(dp_script *s, const dp_script_ask *ask)

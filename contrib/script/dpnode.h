@@ -84,6 +84,7 @@ uint64_t dpnode_tokens_total(const dpnode *run); /* of the run's schedule */
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,7 @@ uint64_t dpnode_tokens_total(const dpnode *run); /* of the run's schedule */
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -121,6 +123,7 @@ struct dpnode {
     uint64_t steps, used;
     double loss;      /* sum */
     double last_loss; /* that is known */
+    time_t looked_s;  /* at the socket */
     char problem[512];
     uint8_t packet[dpnode_packet_max];
 };
@@ -405,10 +408,26 @@ static uint64_t dpnode_read(const dpnode *run, size_t offset)
     return __atomic_load_n((const uint64_t *)(const void *)(run->memory + offset), __ATOMIC_RELAXED);
 }
 
+/* A worker that was killed says nothing in the memory, so the socket is looked at once a second. */
+static int dpnode_is_closed(dpnode *run)
+{
+    struct timespec now;
+    struct pollfd at = {run->fd, 0, 0}; /* POLLHUP comes unasked. */
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec == run->looked_s) {
+        return 0;
+    }
+    run->looked_s = now.tv_sec;
+    return poll(&at, 1, 0) > 0;
+}
+
 static dpnode_status dpnode_look_if(dpnode *run, int waits)
 {
     const uint32_t *word = (const uint32_t *)(const void *)run->memory;
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE) == 0 ? DPNODE_OK : dpnode_look_now(run, waits);
+    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0 && !dpnode_is_closed(run)) {
+        return DPNODE_OK;
+    }
+    return dpnode_look_now(run, waits);
 }
 
 dpnode_status dpnode_open(dpnode **run, const char *path, const dpnode_tensor *tensors, size_t n)

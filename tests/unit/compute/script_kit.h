@@ -171,6 +171,19 @@ static inline void wait_stepped(uint32_t steps)
     }
 }
 
+/* The door has taken what it was given before it answered. */
+static inline void settle(void)
+{
+    dp_script_enter(door, false);
+    dp_script_leave(door, DP_SCRIPT_SAME);
+}
+
+static inline void step(dpnode *node, uint64_t samples, double loss)
+{
+    assert_int_equal(dpnode_step(node, samples, loss), DPNODE_OK);
+    settle();
+}
+
 #define TEST_OF(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 #endif
