@@ -369,6 +369,48 @@ static void a_script_that_keeps_the_buffer_is_cut_off_and_the_round_goes_on(void
     CHECK(a[0] == 1);
 }
 
+static void a_script_that_dies_in_the_copy_has_given_nothing(void **state)
+{
+    (void)state;
+    float *memory;
+    const int fd = welcomed(&memory);
+    CHECK(ask_copy());
+    tell(fd, DP_SCRIPT_LOOK, 0, -1);
+    told(fd, DP_SCRIPT_COPY);
+    memory[0] = 77; /* half of it */
+    close(fd);
+    unmap(memory);
+    wait_present(2);
+    CHECK(atomic_load(&n_copied) == 1 && dp_trainer_params(trainer)[0] == 0);
+    move_weights(1); /* Nobody holds the buffer. */
+    dpnode_close(connected());
+    CHECK(a[0] == 1);
+}
+
+/* The socket's mode keeps others out already; a folder that is open to all does not help them. */
+static void another_user_is_refused_by_name(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        skip(); /* Only root becomes somebody else. */
+    }
+    assert_int_equal(chmod(dir.path, 0755), 0);
+    assert_int_equal(chmod(path, 0666), 0);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        dpnode *node = NULL;
+        const bool other = setuid(65534) == 0;
+        const dpnode_status status = dpnode_open(&node, path, tensors, 3);
+        const char *const words = dpnode_problem(NULL);
+        _exit(other && status == DPNODE_REFUSED && strstr(words, "user 65534") != NULL ? 0 : 1);
+    }
+    int status = 1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(atomic_load(&n_present) == 0);
+}
+
 static void a_connection_that_never_greets_does_not_keep_others_out(void **state)
 {
     (void)state;
@@ -412,6 +454,8 @@ int main(void)
         TEST_OF(padding_of_the_vector_stays_zero),
         TEST_OF(samples_that_were_not_drawn_are_not_counted),
         TEST_OF(a_script_that_keeps_the_buffer_is_cut_off_and_the_round_goes_on),
+        TEST_OF(a_script_that_dies_in_the_copy_has_given_nothing),
+        TEST_OF(another_user_is_refused_by_name),
         TEST_OF(a_connection_that_never_greets_does_not_keep_others_out),
         TEST_OF(names_that_the_library_cannot_send_are_refused_by_it),
     };
