@@ -112,7 +112,9 @@ static void print_trainer(const json_t *run)
         dp_print_count(dp_json_real(run, "tokens_per_s", 0), rate);
         printf(" at %s %s/s", rate, unit_name(run));
     } else if (is_known(run, "script_pid")) {
-        printf(", script %lld, speed not measured yet", dp_json_int(run, "script_pid", 0));
+        printf(dp_json_flag(run, "trains") ? ", script %lld, speed not measured yet"
+                                           : ", script %lld, not training",
+               dp_json_int(run, "script_pid", 0));
     } else if (dp_json_flag(run, "external") == 1 && strcmp(trainer, "up") == 0) {
         printf(", waiting for a script (dpnode why)");
     } else if (strcmp(trainer, "up") == 0) {

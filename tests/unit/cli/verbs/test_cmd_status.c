@@ -86,9 +86,14 @@ static void a_run_of_any_model_counts_samples_and_waits_for_a_script(void **stat
     assert_true(verb_said("40 tokens"));
     verb_answer(
         "{'state': 'training', 'run': {'name': 'any', 'round': 3, 'tokens': 40, 'external': "
-        "true, 'script_pid': 812, 'sample_tokens': 1, 'counted': 0, 'trainer': 'up'}}");
+        "true, 'script_pid': 812, 'sample_tokens': 1, 'counted': 0, 'trainer': 'up', 'trains': "
+        "true}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said("trainer up, script 812, speed not measured yet"));
+    verb_answer("{'state': 'paused', 'run': {'name': 'any', 'external': true, 'script_pid': 812, "
+                "'counted': 0, 'trainer': 'up', 'trains': false}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("trainer up, script 812, not training"));
 }
 
 static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return(void **state)
