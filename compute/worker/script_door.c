@@ -17,7 +17,11 @@ enum {
     LOOK_MS = 100,          /* between looks at the script's numbers */
     HELLO_US = 2000 * 1000, /* for the first packet of a connection */
     PATIENCE_US = 5000000,
-    ELEMENTS_PER_US = 100 /* more patience for large models */
+    ELEMENTS_PER_US = 100, /* more patience for large models */
+    /* Between copies that no publication asks for: so many times as long as a copy takes. */
+    COPY_SHARE = 500,
+    COPY_US = 1000 * 1000,           /* and at least so long */
+    LOOKS_MOST_US = 20 * 1000 * 1000 /* that a publication waits for a look */
 };
 
 static void wake(dp_script *s)
@@ -43,15 +47,28 @@ static void count_time(dp_script *s)
     }
 }
 
+bool dp_script_wants_copy(const dp_script *s)
+{
+    const dp_script_session *const on = &s->session;
+    const uint64_t long_us = COPY_SHARE * on->copy_us;
+    const uint64_t every_us = s->setup.copy_every_us != 0 ? s->setup.copy_every_us
+                              : long_us > COPY_US         ? long_us
+                                                          : COPY_US;
+    return s->round != 0 && !on->assign &&
+           (dp_trainer_progress_of(s->setup.trainer).steps == 0 ||
+            dp_now_us() - on->copied_us >= every_us);
+}
+
 void dp_script_set_word(dp_script *s)
 {
     const dp_script_session *const on = &s->session;
     if (on->header == NULL) {
         return;
     }
-    const uint32_t word =
-        (s->asked ? DP_SCRIPT_WORD_COPY : 0) | (on->moved ? DP_SCRIPT_WORD_ADD : 0) |
-        (on->assign ? DP_SCRIPT_WORD_ASSIGN : 0) | (s->round == 0 ? DP_SCRIPT_WORD_PAUSED : 0);
+    const uint32_t word = (s->asked || dp_script_wants_copy(s) ? DP_SCRIPT_WORD_COPY : 0) |
+                          (on->moved ? DP_SCRIPT_WORD_ADD : 0) |
+                          (on->assign ? DP_SCRIPT_WORD_ASSIGN : 0) |
+                          (s->round == 0 ? DP_SCRIPT_WORD_PAUSED : 0);
     atomic_store(&on->header->round, s->round);
     atomic_store(&on->header->tokens, s->tokens);
     atomic_store(&on->header->theta, dp_trainer_round(s->setup.trainer));
@@ -103,13 +120,15 @@ void dp_script_leave(dp_script *s, dp_script_change change)
     pthread_mutex_unlock(&s->lock);
 }
 
-bool dp_script_ask_copy(dp_script *s)
+uint64_t dp_script_ask_copy(dp_script *s)
 {
     if (s == NULL || !has_script(s) || s->session.assign || s->round == 0) {
-        return false;
+        return 0;
     }
+    const uint64_t steps = atomic_load(&s->session.header->steps);
+    const uint64_t step_us = (dp_now_us() - s->session.since_us) / (steps > 0 ? steps : 1);
     s->asked = true;
-    return true;
+    return step_us < LOOKS_MOST_US / 2 ? 2 * step_us + LOOK_MS * 1000 : LOOKS_MOST_US;
 }
 
 void dp_script_ask_no_more(dp_script *s)
@@ -130,35 +149,50 @@ void dp_script_train(dp_script *s, uint64_t round, uint64_t tokens)
 
 /* ---- The thread of scripts. */
 
-/* Totals since the last publication: those of copies, and those that the script tells since. */
-static void report(dp_script *s)
+static void add_news(const dp_script *s, dp_trainer_progress *done)
 {
-    dp_script_session *const on = &s->session;
-    if (!has_script(s) || s->round == 0 || on->assign) {
-        return;
-    }
+    const dp_script_session *const on = &s->session;
+    const uint64_t unit = dp_manifest_sample_tokens(dp_trainer_manifest(s->setup.trainer));
     const uint64_t steps = atomic_load(&on->header->steps);
     const uint64_t samples = atomic_load(&on->header->samples);
-    if (steps <= on->told_steps || steps < on->steps || samples < on->samples ||
-        steps - on->steps > UINT32_MAX) {
-        return;
+    const double sum = done->loss * done->steps + atomic_load(&on->header->loss) - on->loss;
+    if (steps <= on->steps || samples < on->samples || steps - on->steps > UINT32_MAX / 2) {
+        return; /* The numbers are the script's word. */
     }
+    done->steps += (uint32_t)(steps - on->steps);
+    done->tokens += (samples - on->samples) * unit;
+    done->loss = isfinite(sum) ? sum / done->steps : done->loss;
+}
+
+void dp_script_tell_steps(dp_script *s, bool news)
+{
     dp_script_progress progress = {.done = dp_trainer_progress_of(s->setup.trainer),
                                    .trained_us = s->trained_us,
                                    .computed_us = s->trained_us - s->looked_us};
-    const uint64_t unit = dp_manifest_sample_tokens(dp_trainer_manifest(s->setup.trainer));
-    const double loss = atomic_load(&on->header->loss) - on->loss;
-    const uint32_t news = (uint32_t)(steps - on->steps);
-    const double sum = progress.done.loss * progress.done.steps + loss;
-    on->told_steps = steps;
-    progress.done.round = s->round;
-    progress.done.steps += news;
     if (progress.done.steps == 0) {
-        return; /* A state replaced the weights: its steps count for nothing. */
+        return;
     }
-    progress.done.loss = isfinite(sum) ? sum / progress.done.steps : progress.done.loss;
-    progress.done.tokens += (samples - on->samples) * unit;
+    progress.done.round = s->round;
+    if (news) {
+        add_news(s, &progress.done);
+    }
     s->setup.stepped(s->setup.context, &progress);
+}
+
+/* Ten times a second at most, if there is something new. */
+static void report(dp_script *s)
+{
+    dp_script_session *const on = &s->session;
+    const uint64_t now = dp_now_us();
+    if (!has_script(s) || s->round == 0 || on->assign || now - on->told_us < LOOK_MS * 1000) {
+        return;
+    }
+    const uint64_t steps = atomic_load(&on->header->steps);
+    if (steps != on->told_steps && dp_trainer_progress_of(s->setup.trainer).steps > 0) {
+        on->told_steps = steps;
+        on->told_us = now;
+        dp_script_tell_steps(s, true);
+    }
 }
 
 static void welcome_next(dp_script *s)

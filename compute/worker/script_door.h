@@ -27,7 +27,9 @@ typedef struct dp_script_setup {
     const char *path;     /* of the socket; copied */
     dp_trainer *trainer;  /* borrowed until close */
     uint64_t patience_us; /* 0: 5 s, and 1 s per 100 million elements */
-    void *context;        /* of the calls below, which come on the thread of scripts */
+    /* between copies that nobody asks for; 0: 1 s, and more if copies take long */
+    uint64_t copy_every_us;
+    void *context; /* of the calls below, which come on the thread of scripts */
     /* A script was welcomed; 0: it is gone. */
     void (*present)(void *context, uint32_t pid);
     /* A copy that was asked for was made, or will never come. */
@@ -51,8 +53,9 @@ typedef enum dp_script_change { DP_SCRIPT_SAME, DP_SCRIPT_MOVED, DP_SCRIPT_SET }
 void dp_script_leave(dp_script *script, dp_script_change change);
 
 /* Between enter and leave. Asks the script for a copy of its weights at its next look, after which
- * copied is called. False: no script has weights that are worth a copy. */
-bool dp_script_ask_copy(dp_script *script);
+ * copied is called. Returns how long that is worth waiting for, by the time that its steps take; 0:
+ * no script has weights that are worth a copy. */
+uint64_t dp_script_ask_copy(dp_script *script);
 /* The question is over. */
 void dp_script_ask_no_more(dp_script *script);
 /* A TRAIN: round 0: training is paused. */

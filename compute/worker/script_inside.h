@@ -27,9 +27,13 @@ typedef struct dp_script_session {
     bool moved;           /* weights have moved since */
     dp_script_what holds; /* the buffer, for this; GO: does not */
     uint64_t held_us;     /* since then */
+    uint64_t copied_us;   /* end of the last copy */
+    uint64_t copy_us;     /* the time that it took */
+    bool gives;           /* the script ends, and hands in its steps */
     bool patient;         /* the look under way waits while the node is paused */
     bool waits;           /* for an answer: it is paused */
-    uint64_t told_steps;  /* by stepped */
+    uint64_t told_steps;  /* by stepped ... */
+    uint64_t told_us;     /* ... at that time */
 } dp_script_session;
 
 struct dp_script {
@@ -65,6 +69,13 @@ void dp_script_session_serve(dp_script *script);
 /* Answers a LOOK that waits, if there is something to say now. */
 void dp_script_session_look(dp_script *script);
 
+/* Either thread: the script's steps since its last copy should be copied, so that a publication has
+ * something, and so that a script that dies or whose steps are long loses little. */
+bool dp_script_wants_copy(const dp_script *script);
+/* Tells the worker of steps since the last publication: those of copies, and with news those that
+ * the script says that it took since. Nothing if no copy has any, as then none could be
+ * published. */
+void dp_script_tell_steps(dp_script *script, bool news);
 /* Either thread: the word says what there is to do. */
 void dp_script_set_word(dp_script *script);
 

@@ -79,6 +79,7 @@ void dp_script_session_end(dp_script *s)
     if (on->fd < 0) {
         return;
     }
+    dp_script_tell_steps(s, false);
     if (on->header != NULL) {
         atomic_store(&on->header->word, DP_SCRIPT_WORD_OVER);
         munmap(on->header, on->bytes);
@@ -251,14 +252,21 @@ static void on_hello(dp_script *s, const dp_script_ask *ask, int file)
 
 /* ---- Looks. */
 
+/* That no copy has. */
+static bool has_steps(const dp_script_session *on)
+{
+    return atomic_load(&on->header->steps) > on->steps;
+}
+
 static dp_script_what next_of(const dp_script *s)
 {
     const dp_script_session *const on = &s->session;
-    return on->assign      ? DP_SCRIPT_ASSIGN
-           : on->moved     ? DP_SCRIPT_ADD
-           : s->asked      ? DP_SCRIPT_COPY
-           : s->round == 0 ? DP_SCRIPT_PAUSED
-                           : DP_SCRIPT_GO;
+    return on->assign                                 ? DP_SCRIPT_ASSIGN
+           : on->moved                                ? DP_SCRIPT_ADD
+           : s->asked || on->gives                    ? DP_SCRIPT_COPY
+           : s->round == 0                            ? DP_SCRIPT_PAUSED
+           : has_steps(on) && dp_script_wants_copy(s) ? DP_SCRIPT_COPY
+                                                      : DP_SCRIPT_GO;
 }
 
 /* The device of the vectors is gone: the next command finds it, too. */
@@ -312,18 +320,15 @@ void dp_script_session_look(dp_script *s)
 }
 
 /* The script has given its weights. False: the session is over. */
-static bool take_copy(dp_script *s, const dp_script_ask *ask)
+static bool take_copy(dp_script *s, const dp_script_work *work)
 {
     dp_script_session *const on = &s->session;
     const uint64_t n = dp_trainer_elements(s->setup.trainer);
     const uint64_t own = elements_of_tensors(s);
-    const dp_script_work work = {.steps = (uint32_t)(ask->steps - on->steps),
-                                 .samples = ask->samples - on->samples,
-                                 .loss_sum = ask->loss - on->loss};
     memset(on->buffer + own, 0, (n - own) * sizeof *on->buffer);
-    switch ((int)dp_trainer_take_weights(s->setup.trainer, on->buffer, &work)) {
+    switch ((int)dp_trainer_take_weights(s->setup.trainer, on->buffer, work)) {
     case DP_OK:
-        break;
+        return true;
     case DP_DIVERGED:
         dp_script_session_refuse(s, DP_SCRIPT_NOT_FINITE,
                                  "a weight is NaN or infinite, so nothing of it was published: "
@@ -339,32 +344,44 @@ static bool take_copy(dp_script *s, const dp_script_ask *ask)
         refuse_broken(s);
         return false;
     }
-    return true;
 }
 
 /* False: the session is over. */
-static bool take_done(dp_script *s, const dp_script_ask *ask)
+static bool take_done(dp_script *s, dp_script_what what, const dp_script_work *work)
 {
-    dp_script_session *const on = &s->session;
-    if (ask->what == DP_SCRIPT_COPY) {
-        const bool taken = take_copy(s, ask);
-        s->setup.copied(s->setup.context); /* or will never come */
-        if (!taken) {
-            return false;
-        }
-    } else if (dp_trainer_give_weights(s->setup.trainer, on->buffer) != DP_OK) {
+    if (what == DP_SCRIPT_COPY) {
+        return take_copy(s, work);
+    }
+    if (dp_trainer_give_weights(s->setup.trainer, s->session.buffer) != DP_OK) {
         refuse_broken(s);
         return false;
     }
-    if (ask->what == DP_SCRIPT_ASSIGN) { /* Its work before is not in these weights. */
-        dp_trainer_pass_drawn(s->setup.trainer, ask->samples - on->samples);
+    if (what == DP_SCRIPT_ASSIGN) { /* Its work before is not in these weights. */
+        dp_trainer_pass_drawn(s->setup.trainer, work->samples);
+    }
+    return true;
+}
+
+/* The script gives the buffer back. *asked: a publication has waited for this copy. */
+static void give_back(dp_script *s, const dp_script_ask *ask, bool *asked)
+{
+    dp_script_session *const on = &s->session;
+    const bool copied = ask->what == DP_SCRIPT_COPY;
+    *asked = s->asked && copied;
+    s->asked = s->asked && !copied;
+    on->holds = DP_SCRIPT_GO;
+    on->gives = on->gives && !copied;
+    on->moved = on->moved && copied;
+    on->assign = on->assign && ask->what != DP_SCRIPT_ASSIGN;
+    if (copied) {
+        on->copied_us = dp_now_us();
+        on->copy_us = on->copied_us - on->held_us;
     }
     if (ask->what != DP_SCRIPT_ADD) {
         on->steps = ask->steps;
         on->samples = ask->samples;
         on->loss = ask->loss;
     }
-    return true;
 }
 
 static void on_done(dp_script *s, const dp_script_ask *ask)
@@ -376,22 +393,25 @@ static void on_done(dp_script *s, const dp_script_ask *ask)
                                  "DONE of something that was not told, or with totals that fell");
         return;
     }
-    on->holds = DP_SCRIPT_GO;
-    s->asked = s->asked && ask->what != DP_SCRIPT_COPY;
-    on->moved = on->moved && ask->what == DP_SCRIPT_COPY;
-    on->assign = on->assign && ask->what != DP_SCRIPT_ASSIGN;
-    dp_script_set_word(s);
+    const dp_script_work work = {.steps = (uint32_t)(ask->steps - on->steps),
+                                 .samples = ask->samples - on->samples,
+                                 .loss_sum = ask->loss - on->loss};
+    bool asked;
+    give_back(s, ask, &asked);
     const dp_script_what next = next_of(s);
     const bool goes = next == DP_SCRIPT_GO || next == DP_SCRIPT_PAUSED;
     if (goes) { /* It goes on while the weights are taken; a refusal may be the next answer. */
         answer_look_or_wait(s);
     }
-    if (on->fd < 0) { /* It does not read. */
-        if (ask->what == DP_SCRIPT_COPY) {
-            s->setup.copied(s->setup.context);
+    const bool taken = on->fd >= 0 && take_done(s, ask->what, &work);
+    if (asked) {
+        s->setup.copied(s->setup.context); /* or will never come */
+    }
+    if (taken) {
+        dp_script_set_word(s);
+        if (!goes) {
+            answer_look_or_wait(s);
         }
-    } else if (take_done(s, ask) && !goes) {
-        answer_look_or_wait(s);
     }
     pthread_cond_broadcast(&s->freed);
 }
@@ -423,6 +443,7 @@ static void answer(dp_script *s, const dp_script_ask *ask, int file)
         break;
     case DP_SCRIPT_LOOK:
         on->patient = (ask->flags & 1) != 0;
+        on->gives = (ask->flags & 2) != 0;
         answer_look_or_wait(s);
         break;
     case DP_SCRIPT_DONE:

@@ -173,7 +173,9 @@ static bool next_command(dp_worker *w, dp_worker_command *c)
     bool waits = !trains || dp_worker_rests(w);
     pthread_mutex_lock(&w->lock);
     while (w->count == 0 && !w->closed && waits && !(w->deferred && w->copied)) {
-        if (trains) {
+        if (w->deferred) {
+            w->copied = !wait_until(w, w->waits_until_us) || w->copied; /* or is over */
+        } else if (trains) {
             waits = wait_until(w, until);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);

@@ -124,10 +124,12 @@ static dp_status look_after_publication(dp_worker *w)
 /* True: the command waits for the script's next look. */
 static bool defer(dp_worker *w, const dp_worker_command *c)
 {
-    if (!dp_script_ask_copy(w->script)) {
+    const uint64_t wait_us = dp_script_ask_copy(w->script);
+    if (wait_us == 0) {
         return false;
     }
     w->deferred = true;
+    w->waits_until_us = dp_now_us() + wait_us;
     w->waiting = c->msg;
     return true;
 }

@@ -53,6 +53,7 @@ typedef struct dp_worker {
     dp_script *script;        /* that trains, in a run of any model; else NULL */
     bool deferred;            /* a PUBLISH or FREEZE waits for a copy of the script's weights */
     dp_trainer_msg waiting;   /* that command */
+    uint64_t waits_until_us;  /* by dp_now_us: then it is made of the last copy */
     bool publishing;          /* a publication is encoded beside steps */
     dp_trainer_msg published; /* its answer, without the fields that depend on the blob */
     /* steps done or dropped that STEP has reported since the last publication or reset */

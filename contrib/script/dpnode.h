@@ -51,7 +51,8 @@ typedef enum dpnode_status {
 /* Connects to the node and fills the tensors with the run's weights. path: of script.sock, or of the
  * node's directory; NULL: $DPNODE_DIR, else the default directory of the user. */
 dpnode_status dpnode_open(dpnode **run, const char *path, const dpnode_tensor *tensors, size_t n);
-void dpnode_close(dpnode *run); /* Accepts NULL. */
+/* Hands in the steps that the node has not taken yet, and ends the connection. Accepts NULL. */
+void dpnode_close(dpnode *run);
 /* A sentence about the last call that failed; of dpnode_open with NULL. */
 const char *dpnode_problem(const dpnode *run);
 
@@ -121,6 +122,8 @@ struct dpnode {
     size_t bytes;
     float *buffer;
     uint64_t steps, used;
+    uint64_t given; /* of steps: those that the node has */
+    int lost;       /* the connection */
     double loss;      /* sum */
     double last_loss; /* that is known */
     time_t looked_s;  /* at the socket */
@@ -152,9 +155,18 @@ static dpnode_status dpnode_fail(dpnode *run, dpnode_status status, const char *
     return status;
 }
 
+static dpnode_status dpnode_exchange(dpnode *run, size_t size, int sent, size_t *got, int *file);
+
+static dpnode_status dpnode_ask(dpnode *run, size_t size, int sent, size_t *got, int *file)
+{
+    const dpnode_status status = dpnode_exchange(run, size, sent, got, file);
+    run->lost = run->lost || status != DPNODE_OK;
+    return status;
+}
+
 /* Sends size bytes of the packet, with a descriptor (-1: none), and receives the answer into it.
  * Its size goes to *got, a descriptor that came along to *file. */
-static dpnode_status dpnode_ask(dpnode *run, size_t size, int sent, size_t *got, int *file)
+static dpnode_status dpnode_exchange(dpnode *run, size_t size, int sent, size_t *got, int *file)
 {
     union {
         struct cmsghdr header;
@@ -373,12 +385,13 @@ static void dpnode_move(dpnode *run, int what)
     }
 }
 
-static dpnode_status dpnode_look_now(dpnode *run, int waits)
+/* flags: 1: waits while the node is paused; 2: hands in its steps. */
+static dpnode_status dpnode_look_now(dpnode *run, uint64_t flags)
 {
     size_t size = 8;
     size_t got = 0;
     dpnode_put(run->packet, dpnode_asks, 4);
-    dpnode_put(run->packet + 4, waits ? 1 : 0, 4);
+    dpnode_put(run->packet + 4, flags, 4);
     for (;;) {
         const dpnode_status status = dpnode_ask(run, size, -1, &got, NULL);
         if (status != DPNODE_OK) {
@@ -393,6 +406,7 @@ static dpnode_status dpnode_look_now(dpnode *run, int waits)
         }
         uint64_t bits;
         dpnode_move(run, (int)what);
+        run->given = what == dpnode_add ? run->given : run->steps;
         memcpy(&bits, &run->loss, sizeof bits);
         dpnode_put(run->packet, dpnode_done, 4);
         dpnode_put(run->packet + 4, what, 4);
@@ -421,13 +435,13 @@ static int dpnode_is_closed(dpnode *run)
     return poll(&at, 1, 0) > 0;
 }
 
-static dpnode_status dpnode_look_if(dpnode *run, int waits)
+static dpnode_status dpnode_look_if(dpnode *run, uint64_t flags)
 {
     const uint32_t *word = (const uint32_t *)(const void *)run->memory;
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0 && !dpnode_is_closed(run)) {
         return DPNODE_OK;
     }
-    return dpnode_look_now(run, waits);
+    return dpnode_look_now(run, flags);
 }
 
 dpnode_status dpnode_open(dpnode **run, const char *path, const dpnode_tensor *tensors, size_t n)
@@ -456,6 +470,9 @@ void dpnode_close(dpnode *run)
 {
     if (run == NULL) {
         return;
+    }
+    if (run->memory != NULL && !run->lost && run->steps > run->given) {
+        dpnode_look_now(run, 2); /* If it fails, they are lost, as they would be without it. */
     }
     if (run->memory != NULL) {
         munmap(run->memory, run->bytes);

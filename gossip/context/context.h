@@ -71,7 +71,8 @@ struct dp_node {
     bool paused;
     bool leaving;
     bool halted;
-    bool scripted;     /* in a run of any model: a script trains, as the trainer says */
+    bool scripted;     /* in a run of any model: a script trains, as the trainer says, ... */
+    bool leftover;     /* ... or is gone, and its last steps are to be published */
     dp_time repeat_at; /* when announcements to peers are repeated */
     bool changed;      /* set by dp_node_changed alone */
     uint64_t rejected;
@@ -150,7 +151,7 @@ void dp_node_unhold(dp_node *node, const dp_hash *root);
  * updates. */
 static inline bool dp_node_can_train(const dp_node *node)
 {
-    return !dp_manifest_external(&node->manifest) || node->scripted;
+    return !dp_manifest_external(&node->manifest) || node->scripted || node->leftover;
 }
 
 #endif

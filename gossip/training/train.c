@@ -328,6 +328,7 @@ static void trainer_down(dp_node *node)
     node->standing.has_theta = false;
     node->standing.applying = false;
     node->scripted = false;
+    node->leftover = false;
     train->publishing = false;
     train->training = false;
     train->train_round = 0;
@@ -360,6 +361,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
         break;
     case DP_EV_SCRIPT:
         node->scripted = event->u.script.present;
+        node->leftover = !node->scripted && train->steps > 0;
         dp_node_repeat_now(node); /* Others wait for its updates, or do not any more. */
         dp_node_changed(node);
         break;
@@ -380,6 +382,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
         }
         break;
     case DP_EV_PUBLISHED:
+        node->leftover = false;
         dp_train_published(node, event);
         break;
     case DP_EV_APPLIED:
@@ -421,6 +424,7 @@ void dp_train_close(dp_node *node)
 void dp_train_frozen(dp_node *node)
 {
     node->train->steps = 0;
+    node->leftover = false; /* The exchange has it. */
 }
 
 void dp_train_mixed(dp_node *node)

@@ -65,12 +65,13 @@ static inline void on_stepped(void *context, const dp_script_progress *progress)
     odd_step = odd_step || progress->done.steps == 0 || !isfinite(progress->done.loss);
 }
 
-static inline void open_door(uint64_t patience_us)
+static inline void open_door(uint64_t patience_us, uint64_t copy_every_us)
 {
     dp_why why = {{0}};
     const dp_script_setup setup = {.path = path,
                                    .trainer = trainer,
                                    .patience_us = patience_us,
+                                   .copy_every_us = copy_every_us,
                                    .present = on_present,
                                    .copied = on_copied,
                                    .stepped = on_stepped};
@@ -104,7 +105,7 @@ static inline int set_up(void **state)
     atomic_store(&n_copied, 0);
     last_step = (dp_script_progress){0};
     odd_step = false;
-    open_door(0);
+    open_door(0, UINT64_MAX);
     train(1, 500);
     return 0;
 }
@@ -128,6 +129,13 @@ static inline dpnode *connected(void)
         fail_msg("%s", dpnode_problem(NULL));
     }
     return node;
+}
+
+/* Ends as a process does that is killed. */
+static inline void kill_script(dpnode *node)
+{
+    node->lost = 1;
+    dpnode_close(node);
 }
 
 /* The door has seen n scripts come and go. */
@@ -155,7 +163,7 @@ static inline void move_weights(float by)
 static inline bool ask_copy(void)
 {
     dp_script_enter(door, true);
-    const bool asked = dp_script_ask_copy(door);
+    const bool asked = dp_script_ask_copy(door) > 0;
     dp_script_leave(door, DP_SCRIPT_SAME);
     return asked;
 }

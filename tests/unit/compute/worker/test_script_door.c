@@ -16,23 +16,58 @@ static void a_script_begins_with_the_weights_of_the_run(void **state)
     CHECK(atomic_load(&present_pid) == 0);
 }
 
-static void a_copy_is_taken_at_the_next_look_with_the_work_in_it(void **state)
+static void the_first_steps_are_copied_and_later_ones_when_they_are_asked_for(void **state)
 {
     (void)state;
     uint64_t indices[8];
     dpnode *const node = connected();
     CHECK(dpnode_draw(node, indices, 8) == 8);
     a[0] = 7;
-    step(node, 4, 2.0);
-    CHECK(dp_trainer_params(trainer)[0] == 0 && atomic_load(&n_copied) == 0); /* not asked */
+    step(node, 4, 2.0); /* So that a publication has something. */
+    CHECK(dp_trainer_params(trainer)[0] == 7 && atomic_load(&n_copied) == 0);
+    a[0] = 7.5F;
+    step(node, 2, 3.0);
+    CHECK(dp_trainer_params(trainer)[0] == 7);
     CHECK(ask_copy());
     a[0] = 8;
-    step(node, 4, 3.0);
+    step(node, 2, 4.0);
     CHECK(atomic_load(&n_copied) == 1 && dp_trainer_params(trainer)[0] == 8);
     const dp_trainer_progress done = dp_trainer_progress_of(trainer);
-    CHECK(done.steps == 2 && done.tokens == 8 * UNIT && fabs(done.loss - 2.5) < 1e-12);
+    CHECK(done.steps == 3 && done.tokens == 8 * UNIT && fabs(done.loss - 3) < 1e-12);
     step(node, 0, NAN); /* nothing is asked any more */
     CHECK(atomic_load(&n_copied) == 1);
+    dpnode_close(node);
+}
+
+/* It is a matter of time; here every look is late. */
+static void a_copy_is_made_now_and_then_without_being_asked_for(void **state)
+{
+    (void)state;
+    dp_script_close(door);
+    open_door(0, 1);
+    train(1, 0);
+    dpnode *const node = connected();
+    for (int i = 1; i <= 3; i++) {
+        a[0] = (float)i;
+        step(node, 0, 1.0);
+        CHECK(dp_trainer_params(trainer)[0] == (float)i);
+    }
+    CHECK(dp_trainer_progress_of(trainer).steps == 3 && atomic_load(&n_copied) == 0);
+    dpnode_close(node);
+}
+
+static void the_wait_for_a_copy_is_as_long_as_steps_take(void **state)
+{
+    (void)state;
+    dp_script_enter(door, true);
+    CHECK(dp_script_ask_copy(door) == 0); /* nobody */
+    dp_script_leave(door, DP_SCRIPT_SAME);
+    dpnode *const node = connected();
+    step(node, 0, 1.0);
+    dp_script_enter(door, true);
+    const uint64_t wait_us = dp_script_ask_copy(door);
+    CHECK(wait_us >= 100 * 1000 && wait_us <= 20 * 1000 * 1000);
+    dp_script_leave(door, DP_SCRIPT_SAME);
     dpnode_close(node);
 }
 
@@ -88,11 +123,33 @@ static void the_next_script_gets_what_the_last_one_had_copied(void **state)
     step(node, 1, 1.0);
     a[0] = 4; /* lost */
     step(node, 1, 1.0);
-    dpnode_close(node);
+    kill_script(node);
     wait_present(2);
     node = connected();
     CHECK(a[0] == 3);
     CHECK(dpnode_draw(node, again, 3) == 3 && memcmp(first + 1, again, sizeof again[0] * 3) == 0);
+    dpnode_close(node);
+}
+
+static void a_script_that_ends_by_itself_hands_in_its_steps(void **state)
+{
+    (void)state;
+    uint64_t indices[4];
+    dpnode *node = connected();
+    CHECK(dpnode_draw(node, indices, 4) == 4);
+    a[0] = 9;
+    step(node, 3, 2.0);
+    dpnode_close(node);
+    wait_present(2);
+    CHECK(dp_trainer_params(trainer)[0] == 9 && atomic_load(&n_copied) == 0);
+    const dp_trainer_progress done = dp_trainer_progress_of(trainer);
+    CHECK(done.steps == 1 && done.tokens == 3 * UNIT);
+    node = connected(); /* The next one goes on from there, with the sample that is left. */
+    uint64_t again;
+    CHECK(a[0] == 9 && dpnode_draw(node, &again, 1) == 1 && again == indices[3]);
+    train(0, 0); /* Also to a paused node. */
+    a[0] = 10;
+    assert_int_equal(dpnode_look(node), DPNODE_PAUSED);
     dpnode_close(node);
 }
 
@@ -187,7 +244,7 @@ static void the_door_replaces_what_a_dead_one_left(void **state)
     memcpy(address.sun_path, path, strlen(path) + 1);
     assert_int_equal(bind(left, (struct sockaddr *)&address, sizeof address), 0);
     close(left);
-    open_door(0);
+    open_door(0, UINT64_MAX);
     struct stat about;
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 07777, 0600);
@@ -219,10 +276,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST_OF(a_script_begins_with_the_weights_of_the_run),
-        TEST_OF(a_copy_is_taken_at_the_next_look_with_the_work_in_it),
+        TEST_OF(the_first_steps_are_copied_and_later_ones_when_they_are_asked_for),
+        TEST_OF(a_copy_is_made_now_and_then_without_being_asked_for),
+        TEST_OF(the_wait_for_a_copy_is_as_long_as_steps_take),
         TEST_OF(what_rounds_move_is_added_to_the_scripts_own_steps),
         TEST_OF(another_state_replaces_the_weights_and_its_work_counts_for_nothing),
         TEST_OF(the_next_script_gets_what_the_last_one_had_copied),
+        TEST_OF(a_script_that_ends_by_itself_hands_in_its_steps),
         TEST_OF(a_script_that_goes_ends_the_wait_for_its_copy),
         TEST_OF(steps_are_told_between_copies),
         TEST_OF(a_paused_node_says_so_or_makes_the_look_wait),

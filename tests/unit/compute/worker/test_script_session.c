@@ -305,6 +305,10 @@ static void steps_before_another_state_are_not_told(void **state)
     tell(fd, DP_SCRIPT_LOOK, 0, -1); /* Its answer comes after a turn of the door. */
     told(fd, DP_SCRIPT_GO);
     atomic_store(&header->steps, 6);
+    tell(fd, DP_SCRIPT_LOOK, 0, -1);
+    told(fd, DP_SCRIPT_COPY);
+    tell_done(fd, DP_SCRIPT_COPY, 6, 0);
+    told(fd, DP_SCRIPT_GO);
     wait_stepped(1);
     CHECK(last_step.done.steps == 1);
     close(fd);
@@ -352,7 +356,7 @@ static void a_script_that_keeps_the_buffer_is_cut_off_and_the_round_goes_on(void
     (void)state;
     float *memory;
     dp_script_close(door);
-    open_door(20000);
+    open_door(20000, UINT64_MAX);
     train(1, 0);
     const int fd = welcomed(&memory);
     CHECK(ask_copy());

@@ -138,8 +138,24 @@ static void another_command_ends_the_wait_and_the_last_copy_is_published(void **
     ask_publication(&p, 1);
     train(&p, 0); /* Its owner pauses the node. */
     answer told = expect(&p, DP_TRAINER_PUBLISHED);
-    CHECK(told.msg.steps == 0 && told.msg.tokens == 0 && told.msg.energy == 0);
+    CHECK(told.msg.steps == 1 && told.msg.tokens == 4 && told.msg.energy > 0);
     release(&told);
+    leave(&p, script);
+    stop(&p);
+}
+
+static void a_script_that_looks_no_more_holds_up_no_publication(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    dpnode *const script = connected(&p);
+    train(&p, 1);
+    step(script, 0.5F, 4);
+    ask_publication(&p, 1); /* Steps took no time so far, so the worker gives up soon. */
+    answer told = expect(&p, DP_TRAINER_PUBLISHED);
+    CHECK(told.msg.steps == 1 && told.msg.tokens == 4);
+    release(&told);
+    step(script, 0.5F, 4); /* It was not cut off. */
     leave(&p, script);
     stop(&p);
 }
@@ -238,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_OF(a_publication_waits_for_the_look_and_holds_what_is_copied),
         TEST_OF(another_command_ends_the_wait_and_the_last_copy_is_published),
+        TEST_OF(a_script_that_looks_no_more_holds_up_no_publication),
         TEST_OF(a_script_that_dies_ends_the_wait),
         TEST_OF(without_a_script_a_publication_comes_at_once),
         TEST_OF(a_record_moves_the_script_and_two_replicas_stay_equal),

@@ -191,10 +191,17 @@ static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state
     CHECK(node->ledger.round > idle + 1);
     CHECK(world->nodes[1].node->standing.applied >= idle + 1);
 
-    /* It goes, and again nobody is waited for; so it does with its trainer. */
+    /* It goes; its last steps are published, and again nobody is waited for. */
+    while (node->train->steps == 0 || node->train->publishing) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    const uint64_t last = node->ledger.round;
     kit_push(world, 0, DP_EV_SCRIPT)->event.u.script.present = false;
     kit_run_ms(world, 5000);
+    CHECK(!node->leftover && node->ledger.round >= last + 1);
     CHECK(!node->train->training && dp_round_active(world->nodes[2].node) == 0);
+
+    /* A script goes with its trainer. */
     kit_push(world, 0, DP_EV_SCRIPT)->event.u.script.present = true;
     kit_run_ms(world, 1000);
     CHECK(node->train->training);
