@@ -123,8 +123,9 @@
  *
  * T->D SCRIPT {pid}
  *     Unasked, in a run of any model: a script has connected (docs/TRAINER.md); pid 0: it is gone,
- *     as at the start. With a script, PUBLISH and FREEZE wait for its next look, or for a command
- *     other than TRAIN and REDUCE.
+ *     as at the start. With a script, PUBLISH and FREEZE wait for its next look: at most 8 s, and
+ *     not beyond a command other than REDUCE and TRAIN of a round. Steps are told once the trainer
+ *     has a copy of some.
  *
  * D->T STOP {}
  *     Ends the trainer.

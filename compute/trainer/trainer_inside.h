@@ -54,7 +54,8 @@ typedef struct dp_trainer_script {
     uint64_t n_drawn; /* samples of all stretches */
     uint32_t n_stretches;
     dp_drawn_stretch stretches[DP_SCRIPT_STRETCHES_MAX]; /* in the order of drawing */
-    dp_reach lease_from;                                 /* the lease as it was told last */
+    bool leaseless; /* no lease was told since the last load, or since all work was discarded */
+    dp_reach lease_from; /* the lease as it was told last */
     uint32_t n_lease;
     dp_sample_range lease[DP_LEASE_RANGES_MAX];
 } dp_trainer_script;

@@ -93,6 +93,7 @@ void dp_trainer_drop_lease(dp_trainer *t)
 {
     t->n_ranges = 0;
     t->script.n_lease = 0;
+    t->script.leaseless = true;
     t->script.lease_from = (dp_reach){0};
 }
 

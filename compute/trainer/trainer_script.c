@@ -7,6 +7,8 @@
 #include "compute/data/order.h"
 #include "compute/trainer/trainer_inside.h"
 
+#define LOSS_MAX 1e30 /* of a sum: beyond it the script has gone wrong, and the loss is unknown */
+
 dp_status dp_trainer_script_open(dp_trainer *t, dp_view table)
 {
     dp_buf_init(&t->script.table, table.size);
@@ -33,8 +35,28 @@ void dp_trainer_script_expire(dp_trainer *t, bool own)
     }
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Samples that were drawn when nobody knew where the lines go on. */
+static void forget_guesses(dp_trainer *t, const dp_reach *from)
+{
+    dp_trainer_script_expire(t, false);
+    dp_trainer_script_expire(t, true);
+    t->drawn.leased = larger(t->drawn.leased, from->leased);
+    t->drawn.own = larger(t->drawn.own, from->own);
+    t->reach = t->drawn;
+    t->script.leaseless = false;
+}
+
 void dp_trainer_script_jump(dp_trainer *t, const dp_reach *from)
 {
+    if (t->script.leaseless) {
+        forget_guesses(t, from);
+        return;
+    }
     if (from->leased > t->drawn.leased) {
         dp_trainer_script_expire(t, false);
         t->drawn.leased = from->leased;
@@ -45,6 +67,11 @@ void dp_trainer_script_jump(dp_trainer *t, const dp_reach *from)
         t->drawn.own = from->own;
         t->reach.own = from->own;
     }
+}
+
+bool dp_trainer_has_lease(const dp_trainer *t)
+{
+    return !t->script.leaseless;
 }
 
 static bool continues(const dp_trainer_script *s, bool own)
@@ -124,7 +151,7 @@ dp_status dp_trainer_redraw(dp_trainer *t)
     s->n_stretches = 0;
     s->n_drawn = 0;
     t->drawn = t->reach;
-    return dp_trainer_lease(t, &s->lease_from, s->lease, s->n_lease);
+    return s->leaseless ? DP_OK : dp_trainer_lease(t, &s->lease_from, s->lease, s->n_lease);
 }
 
 /* ---- Weights. */
@@ -140,7 +167,7 @@ dp_status dp_trainer_take_weights(dp_trainer *t, const float *weights, const dp_
         return DP_BADARG;
     }
     DP_TRY(t->backend->load(t->engine, DP_VECTOR_X, bytes_of(weights, t->n)));
-    const bool told = isfinite(work->loss_sum);
+    const bool told = fabs(work->loss_sum) < LOSS_MAX; /* not if it is NaN */
     t->open.steps += work->steps;
     t->open.restored += told ? 0 : work->steps;
     t->open.loss_sum += told ? work->loss_sum : 0;

@@ -21,9 +21,9 @@ typedef struct dp_script_work {
 /* The bytes of the run's table of tensors; lent until close. */
 dp_view dp_trainer_table(const dp_trainer *trainer);
 
-/* x = weights (n floats), which the work led to; counts the work, that of expired samples without
- * tokens. DP_BADARG: more samples than were drawn; DP_DIVERGED: a weight is not finite; then
- * nothing has changed. DP_IO. */
+/* x = weights (n floats), which the work led to; counts the work. Expired samples have no tokens.
+ * DP_BADARG: more samples than were drawn; DP_DIVERGED: a weight is not finite; then nothing has
+ * changed. DP_IO. */
 DP_MUST dp_status dp_trainer_take_weights(dp_trainer *trainer, const float *weights,
                                           const dp_script_work *work);
 /* weights (n floats) = x. DP_IO. */
@@ -32,6 +32,9 @@ DP_MUST dp_status dp_trainer_give_weights(dp_trainer *trainer, float *weights);
  * add to them, x - weights. DP_IO. */
 DP_MUST dp_status dp_trainer_give_moves(dp_trainer *trainer, float *weights);
 
+/* A lease was told since the last load, or since all work was discarded. Before, samples are of the
+ * own line, and expire when a lease comes. */
+bool dp_trainer_has_lease(const dp_trainer *trainer);
 /* The next samples as indices of the data set, at most n; marks them as drawn. Returns how many:
  * fewer if there would be more than DP_SCRIPT_DRAWN_MAX. */
 uint32_t dp_trainer_draw(dp_trainer *trainer, uint32_t n, uint64_t *indices);

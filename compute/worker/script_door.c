@@ -21,7 +21,11 @@ enum {
     /* Between copies that no publication asks for: so many times as long as a copy takes. */
     COPY_SHARE = 500,
     COPY_US = 1000 * 1000,           /* and at least so long */
-    LOOKS_MOST_US = 20 * 1000 * 1000 /* that a publication waits for a look */
+    LOOKS_MOST_US = 8 * 1000 * 1000, /* that a publication waits for a look */
+    SOON_US = 200 * 1000,
+    /* Scripts that come and go: so many at once, and then one a second. */
+    WELCOMES = 16,
+    WELCOME_US = 1000 * 1000
 };
 
 static void wake(dp_script *s)
@@ -55,7 +59,7 @@ bool dp_script_wants_copy(const dp_script *s)
                               : long_us > COPY_US         ? long_us
                                                           : COPY_US;
     return s->round != 0 && !on->assign &&
-           (dp_trainer_progress_of(s->setup.trainer).steps == 0 ||
+           (dp_trainer_progress_of(s->setup.trainer).tokens == 0 ||
             dp_now_us() - on->copied_us >= every_us);
 }
 
@@ -87,7 +91,10 @@ static uint64_t patience_us(const dp_script *s)
 /* True: the script has given the buffer back in time. */
 static bool wait_for_buffer(dp_script *s)
 {
-    const uint64_t until_us = s->session.held_us + patience_us(s);
+    /* Its answer may lie in the socket since a long command that had the lock. */
+    const uint64_t soon_us = dp_now_us() + SOON_US;
+    const uint64_t late_us = s->session.held_us + patience_us(s);
+    const uint64_t until_us = late_us > soon_us ? late_us : soon_us;
     const struct timespec until = {.tv_sec = (time_t)(until_us / 1000000U),
                                    .tv_nsec = (long)(until_us % 1000000U) * 1000};
     return pthread_cond_timedwait(&s->freed, &s->lock, &until) != ETIMEDOUT;
@@ -114,7 +121,7 @@ void dp_script_leave(dp_script *s, dp_script_change change)
         s->session.assign = s->session.assign || change == DP_SCRIPT_SET;
         dp_script_set_word(s);
     }
-    if (s->session.waits || s->cut) {
+    if (s->session.waits || s->session.draws > 0 || s->cut) {
         wake(s);
     }
     pthread_mutex_unlock(&s->lock);
@@ -128,7 +135,7 @@ uint64_t dp_script_ask_copy(dp_script *s)
     const uint64_t steps = atomic_load(&s->session.header->steps);
     const uint64_t step_us = (dp_now_us() - s->session.since_us) / (steps > 0 ? steps : 1);
     s->asked = true;
-    return step_us < LOOKS_MOST_US / 2 ? 2 * step_us + LOOK_MS * 1000 : LOOKS_MOST_US;
+    return step_us < LOOKS_MOST_US / 2 ? 2 * step_us + (uint64_t)LOOK_MS * 1000 : LOOKS_MOST_US;
 }
 
 void dp_script_ask_no_more(dp_script *s)
@@ -156,7 +163,8 @@ static void add_news(const dp_script *s, dp_trainer_progress *done)
     const uint64_t steps = atomic_load(&on->header->steps);
     const uint64_t samples = atomic_load(&on->header->samples);
     const double sum = done->loss * done->steps + atomic_load(&on->header->loss) - on->loss;
-    if (steps <= on->steps || samples < on->samples || steps - on->steps > UINT32_MAX / 2) {
+    if (steps <= on->steps || samples < on->samples || steps - on->steps > UINT32_MAX / 2 ||
+        samples - on->samples > DP_SCRIPT_DRAWN_MAX) {
         return; /* The numbers are the script's word. */
     }
     done->steps += (uint32_t)(steps - on->steps);
@@ -164,19 +172,20 @@ static void add_news(const dp_script *s, dp_trainer_progress *done)
     done->loss = isfinite(sum) ? sum / done->steps : done->loss;
 }
 
-void dp_script_tell_steps(dp_script *s, bool news)
+bool dp_script_tell_steps(dp_script *s, bool news)
 {
     dp_script_progress progress = {.done = dp_trainer_progress_of(s->setup.trainer),
                                    .trained_us = s->trained_us,
                                    .computed_us = s->trained_us - s->looked_us};
-    if (progress.done.steps == 0) {
-        return;
+    if (progress.done.steps == 0 || progress.done.tokens == 0) {
+        return false;
     }
     progress.done.round = s->round;
     if (news) {
         add_news(s, &progress.done);
     }
     s->setup.stepped(s->setup.context, &progress);
+    return true;
 }
 
 /* Ten times a second at most, if there is something new. */
@@ -184,21 +193,29 @@ static void report(dp_script *s)
 {
     dp_script_session *const on = &s->session;
     const uint64_t now = dp_now_us();
-    if (!has_script(s) || s->round == 0 || on->assign || now - on->told_us < LOOK_MS * 1000) {
+    if (!has_script(s) || s->round == 0 || on->assign ||
+        now - on->told_us < (uint64_t)LOOK_MS * 1000) {
         return;
     }
     const uint64_t steps = atomic_load(&on->header->steps);
-    if (steps != on->told_steps && dp_trainer_progress_of(s->setup.trainer).steps > 0) {
+    if (steps != on->told_steps && dp_script_tell_steps(s, true)) {
         on->told_steps = steps;
         on->told_us = now;
-        dp_script_tell_steps(s, true);
     }
+}
+
+/* Members are told of every script that comes or goes, so one that does so in a loop waits. */
+static bool takes_another(const dp_script *s)
+{
+    return s->welcomed_us <= dp_now_us() + (uint64_t)WELCOMES * WELCOME_US;
 }
 
 static void welcome_next(dp_script *s)
 {
     dp_script_peer peer;
-    while (dp_script_accept(s->listener, &peer) == DP_OK) {
+    while (takes_another(s) && dp_script_accept(s->listener, &peer) == DP_OK) {
+        const uint64_t now = dp_now_us();
+        s->welcomed_us = (s->welcomed_us > now ? s->welcomed_us : now) + WELCOME_US;
         dp_script_session_begin(s, &peer);
     }
 }
@@ -217,6 +234,7 @@ static void turn(dp_script *s)
     if (s->session.fd >= 0) {
         dp_script_session_serve(s);
     }
+    dp_script_session_look_at_process(s);
     if (s->session.fd >= 0 && !s->session.welcome && dp_now_us() - s->session.since_us > HELLO_US) {
         dp_script_session_end(s);
     }
@@ -231,12 +249,14 @@ static void *serve(void *context)
     pthread_mutex_lock(&s->lock);
     while (!s->ends) {
         turn(s);
+        const bool takes = takes_another(s);
         struct pollfd at[] = {{.fd = s->wake, .events = POLLIN},
-                              {.fd = s->listener, .events = POLLIN},
-                              {.fd = s->session.fd, .events = POLLIN}};
-        const bool connected = s->session.fd >= 0;
+                              {.fd = takes ? s->listener : -1, .events = POLLIN},
+                              {.fd = s->session.fd, .events = POLLIN},
+                              {.fd = s->session.process, .events = POLLIN}}; /* -1: not looked at */
+        const bool idle = s->session.fd < 0 && takes;
         pthread_mutex_unlock(&s->lock);
-        DP_IGNORE(poll(at, connected ? 3 : 2, connected ? LOOK_MS : -1) < 0); /* EINTR */
+        DP_IGNORE(poll(at, sizeof at / sizeof at[0], idle ? -1 : LOOK_MS) < 0); /* EINTR */
         pthread_mutex_lock(&s->lock);
     }
     if (s->session.fd >= 0) {
@@ -303,7 +323,7 @@ dp_status dp_script_open(dp_script **out, const dp_script_setup *setup, dp_why *
     memcpy(s->path, setup->path, strlen(setup->path) + 1);
     s->listener = -1;
     s->wake = -1;
-    s->session.fd = -1;
+    s->session = (dp_script_session){.fd = -1, .process = -1};
     s->clock_us = dp_now_us();
     init_lock(s);
     const dp_status status = start(s, why);

@@ -14,6 +14,7 @@
 /* A connection; fd -1: none. */
 typedef struct dp_script_session {
     int fd;
+    int process; /* pidfd of the script; -1: none */
     uint32_t pid;
     bool welcome; /* HELLO was answered: it is the script */
     uint64_t since_us;
@@ -32,6 +33,8 @@ typedef struct dp_script_session {
     bool gives;           /* the script ends, and hands in its steps */
     bool patient;         /* the look under way waits while the node is paused */
     bool waits;           /* for an answer: it is paused */
+    uint32_t draws;       /* so many samples, and waits for the lease; 0: does not */
+    uint64_t draws_us;    /* since then */
     uint64_t told_steps;  /* by stepped ... */
     uint64_t told_us;     /* ... at that time */
 } dp_script_session;
@@ -49,7 +52,8 @@ struct dp_script {
     bool asked; /* for a copy */
     uint64_t round;
     uint64_t tokens;
-    uint64_t clock_us; /* of the times below */
+    uint64_t welcomed_us; /* by dp_now_us: ahead of it by 1 s for each of the newest connections */
+    uint64_t clock_us;    /* of the times below */
     uint64_t trained_us;
     uint64_t looked_us;
     dp_script_session session;
@@ -66,16 +70,18 @@ void dp_script_session_end(dp_script *script);
 void dp_script_session_refuse(dp_script *script, dp_script_refusal code, const char *text);
 /* Reads questions and answers them. */
 void dp_script_session_serve(dp_script *script);
-/* Answers a LOOK that waits, if there is something to say now. */
+/* Ends the session of a process that has ended; a child of it may keep the socket open. */
+void dp_script_session_look_at_process(dp_script *script);
+/* Answers a LOOK or a DRAW that waits, if there is something to say now. */
 void dp_script_session_look(dp_script *script);
 
 /* Either thread: the script's steps since its last copy should be copied, so that a publication has
  * something, and so that a script that dies or whose steps are long loses little. */
 bool dp_script_wants_copy(const dp_script *script);
 /* Tells the worker of steps since the last publication: those of copies, and with news those that
- * the script says that it took since. Nothing if no copy has any, as then none could be
- * published. */
-void dp_script_tell_steps(dp_script *script, bool news);
+ * the script says that it took since. False, and nothing is told, if no copy has any with tokens,
+ * as then none could be published. */
+bool dp_script_tell_steps(dp_script *script, bool news);
 /* Either thread: the word says what there is to do. */
 void dp_script_set_word(dp_script *script);
 

@@ -8,11 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum {
-    BACKLOG = 8,
-    FILES_MAX = 4, /* room for descriptors that nobody asked for */
-    ERROR_TEXT_MAX = 128
-};
+enum { BACKLOG = 8, ERROR_TEXT_MAX = 128 };
 
 static void remove_socket(const char *path)
 {
@@ -73,57 +69,47 @@ dp_status dp_script_accept(int listener, dp_script_peer *peer)
         close(fd);
         return DP_AGAIN;
     }
-    *peer = (dp_script_peer){.fd = fd, .pid = (uint32_t)other.pid, .user = other.uid};
+    /* 0: a process of another container, whose number nobody knows here. */
+    const uint32_t pid = other.pid > 0 ? (uint32_t)other.pid : 1;
+    *peer = (dp_script_peer){.fd = fd, .pid = pid, .user = other.uid};
     return DP_OK;
 }
 
-/* Closes all descriptors of a message but the first, which goes to *file. Returns how many came. */
-static int take_files(struct msghdr *message, int *file)
+static void take_files(struct msghdr *message, dp_script_files *files)
 {
-    int n = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
             continue;
         }
         const size_t here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < here; i++) {
-            int got;
-            memcpy(&got, CMSG_DATA(c) + i * sizeof got, sizeof got);
-            if (n++ == 0) {
-                *file = got;
-            } else {
-                close(got);
-            }
+        for (size_t i = 0; i < here && files->n < DP_SCRIPT_FILES_MAX; i++) {
+            memcpy(&files->fds[files->n++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
         }
     }
-    return n;
 }
 
-dp_status dp_script_receive(int fd, uint8_t *room, size_t capacity, size_t *size, int *file)
+dp_status dp_script_receive(int fd, uint8_t *room, size_t capacity, size_t *size,
+                            dp_script_files *files)
 {
     union {
         struct cmsghdr header;
-        uint8_t bytes[CMSG_SPACE(FILES_MAX * sizeof(int))];
+        uint8_t bytes[CMSG_SPACE(DP_SCRIPT_FILES_MAX * sizeof(int))];
     } control;
     struct iovec into = {.iov_base = room, .iov_len = capacity};
     struct msghdr message = {.msg_iov = &into,
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
-    *file = -1;
+    files->n = 0;
     const ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return DP_AGAIN;
+    if (got < 0) {
+        return errno == EAGAIN || errno == EINTR ? DP_AGAIN : DP_CLOSED;
     }
-    if (got <= 0) {
+    take_files(&message, files); /* An empty packet may have some, too. */
+    if (got == 0 && files->n == 0) {
         return DP_CLOSED;
     }
-    const int files = take_files(&message, file);
-    if (files > 1 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-        if (*file >= 0) {
-            close(*file);
-            *file = -1;
-        }
+    if (files->n > 1 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
         return DP_BADMSG;
     }
     *size = (size_t)got;

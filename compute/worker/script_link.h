@@ -19,10 +19,18 @@ typedef struct dp_script_peer {
 DP_MUST dp_status dp_script_listen(const char *path, int *fd, dp_why *why);
 /* The caller owns peer->fd. DP_AGAIN: nobody waits; DP_NOMEM: no descriptors. */
 DP_MUST dp_status dp_script_accept(int listener, dp_script_peer *peer);
-/* One packet into room, and at most one descriptor, which the caller owns (*file, -1: none). *size:
- * its bytes. DP_AGAIN; DP_CLOSED; DP_BADMSG: larger than room, or with several descriptors. */
+enum { DP_SCRIPT_FILES_MAX = 4 }; /* room for descriptors that nobody asked for */
+
+/* The descriptors of a packet, which the caller closes: that may take long, or wait for ever. */
+typedef struct dp_script_files {
+    int fds[DP_SCRIPT_FILES_MAX];
+    uint32_t n;
+} dp_script_files;
+
+/* One packet into room, *size: its bytes, and its descriptors, after any status. DP_AGAIN;
+ * DP_CLOSED; DP_BADMSG: larger than room, or with more than one descriptor. */
 DP_MUST dp_status dp_script_receive(int fd, uint8_t *room, size_t capacity, size_t *size,
-                                    int *file);
+                                    dp_script_files *files);
 /* file: -1: none; it stays the caller's. DP_AGAIN: the peer does not read; DP_CLOSED. */
 DP_MUST dp_status dp_script_send(int fd, dp_view packet, int file);
 /* The bytes of a regular file or memfd, at most max. DP_BADMSG: no regular file, or larger; DP_IO;

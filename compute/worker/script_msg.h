@@ -53,7 +53,7 @@ enum {
     DP_SCRIPT_WORD_ADD = 2,
     DP_SCRIPT_WORD_ASSIGN = 4,
     DP_SCRIPT_WORD_PAUSED = 8,
-    DP_SCRIPT_WORD_OVER = 16 /* the session: the next answer says why */
+    DP_SCRIPT_WORD_OVER = 16 /* the session has ended; the next answer says why */
 };
 
 /* The start of the shared memory. Each number is aligned and has one writer. */

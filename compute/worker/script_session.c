@@ -1,9 +1,10 @@
 /* One script: its welcome, its memory, and its questions. */
-#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -15,7 +16,8 @@ enum {
     REFUSAL_MAX = 512,
     PACKETS_PER_TURN =
         16, /* so that a flood of questions leaves the trainer to the compute thread */
-    SHAPE_TEXT_MAX = 128
+    SHAPE_TEXT_MAX = 128,
+    LEASE_US = 2000 * 1000 /* at most, that a draw waits for a lease */
 };
 
 /* ---- Packets out. */
@@ -62,13 +64,26 @@ void dp_script_session_begin(dp_script *s, const dp_script_peer *peer)
     }
     if (s->session.fd >= 0) {
         snprintf(text, sizeof text,
-                 "process %u trains with this node already: stop it, or start a second node",
+                 s->session.welcome
+                     ? "process %u trains with this node already: stop it, or start a second node"
+                     : "process %u is about to connect to this node: try again in two seconds",
                  s->session.pid);
         refuse_peer(peer->fd, DP_SCRIPT_TAKEN, text);
         close(peer->fd);
         return;
     }
-    s->session = (dp_script_session){.fd = peer->fd, .pid = peer->pid, .since_us = dp_now_us()};
+    s->session = (dp_script_session){.fd = peer->fd,
+                                     .process = (int)syscall(SYS_pidfd_open, peer->pid, 0U),
+                                     .pid = peer->pid,
+                                     .since_us = dp_now_us()};
+}
+
+void dp_script_session_look_at_process(dp_script *s)
+{
+    struct pollfd at = {.fd = s->session.process, .events = POLLIN};
+    if (s->session.fd >= 0 && at.fd >= 0 && poll(&at, 1, 0) > 0) {
+        dp_script_session_end(s);
+    }
 }
 
 void dp_script_session_end(dp_script *s)
@@ -79,13 +94,16 @@ void dp_script_session_end(dp_script *s)
     if (on->fd < 0) {
         return;
     }
-    dp_script_tell_steps(s, false);
+    (void)dp_script_tell_steps(s, false);
     if (on->header != NULL) {
         atomic_store(&on->header->word, DP_SCRIPT_WORD_OVER);
         munmap(on->header, on->bytes);
     }
     close(on->fd);
-    *on = (dp_script_session){.fd = -1};
+    if (on->process >= 0) {
+        close(on->process);
+    }
+    *on = (dp_script_session){.fd = -1, .process = -1};
     if (!was_welcome) {
         return;
     }
@@ -140,10 +158,11 @@ static dp_status compare_tables(const dp_tensor_table *run, const dp_tensor_tabl
         if (!has_a || !has_b || !dp_view_equal(a.name, b.name)) {
             const bool lacks = !has_b || (has_a && comes_before(a.name, b.name));
             const dp_view odd = lacks ? a.name : b.name;
-            return dp_why_set(why, DP_BADMSG,
-                              lacks ? "the run has a tensor \"%.*s\", the script has not"
-                                    : "the script has a tensor \"%.*s\", the run has not",
-                              (int)odd.size, (const char *)odd.data);
+            return dp_why_set(
+                why, DP_BADMSG,
+                lacks ? "the run has a tensor \"%.*s\", the script has none of that name"
+                      : "the script has a tensor \"%.*s\", the run has none of that name",
+                (int)odd.size, (const char *)odd.data);
         }
         if (!same_shape(&a, &b)) {
             shape_text(&a, shapes[0]);
@@ -312,13 +331,6 @@ static void answer_look_or_wait(dp_script *s)
     }
 }
 
-void dp_script_session_look(dp_script *s)
-{
-    if (s->session.fd >= 0 && s->session.waits) {
-        answer_look_or_wait(s);
-    }
-}
-
 /* The script has given its weights. False: the session is over. */
 static bool take_copy(dp_script *s, const dp_script_work *work)
 {
@@ -405,7 +417,7 @@ static void on_done(dp_script *s, const dp_script_ask *ask)
     }
     const bool taken = on->fd >= 0 && take_done(s, ask->what, &work);
     if (asked) {
-        s->setup.copied(s->setup.context); /* or will never come */
+        s->setup.copied(s->setup.context); /* Also if it was not taken: none will come. */
     }
     if (taken) {
         dp_script_set_word(s);
@@ -416,12 +428,25 @@ static void on_done(dp_script *s, const dp_script_ask *ask)
     pthread_cond_broadcast(&s->freed);
 }
 
-static void on_draw(dp_script *s, const dp_script_ask *ask)
+/* A lease is about to come after a load, and what is drawn before it counts for nothing. */
+static void answer_draw(dp_script *s)
 {
-    const uint32_t made = dp_trainer_draw(s->setup.trainer, ask->n, s->indices);
+    dp_script_session *const on = &s->session;
+    if (!dp_trainer_has_lease(s->setup.trainer) && dp_now_us() - on->draws_us < LEASE_US) {
+        return;
+    }
+    const uint32_t made = dp_trainer_draw(s->setup.trainer, on->draws, s->indices);
+    on->draws = 0;
     dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
     dp_script_write_drawn(&packet, s->indices, made);
     send_packet(s, &packet, -1);
+}
+
+static void on_draw(dp_script *s, const dp_script_ask *ask)
+{
+    s->session.draws = ask->n;
+    s->session.draws_us = dp_now_us();
+    answer_draw(s);
 }
 
 /* ---- Questions. */
@@ -429,10 +454,10 @@ static void on_draw(dp_script *s, const dp_script_ask *ask)
 static void answer(dp_script *s, const dp_script_ask *ask, int file)
 {
     dp_script_session *const on = &s->session;
-    const bool in_turn = ask->kind == DP_SCRIPT_HELLO ? !on->welcome
-                         : ask->kind == DP_SCRIPT_DONE
-                             ? on->holds != DP_SCRIPT_GO
-                             : on->welcome && on->holds == DP_SCRIPT_GO && !on->waits;
+    const bool in_turn = ask->kind == DP_SCRIPT_HELLO  ? !on->welcome
+                         : ask->kind == DP_SCRIPT_DONE ? on->holds != DP_SCRIPT_GO
+                                                       : on->welcome && on->holds == DP_SCRIPT_GO &&
+                                                             !on->waits && on->draws == 0;
     if (!in_turn) {
         dp_script_session_refuse(s, DP_SCRIPT_ODD, "a packet is out of turn (docs/TRAINER.md)");
         return;
@@ -455,14 +480,36 @@ static void answer(dp_script *s, const dp_script_ask *ask, int file)
     }
 }
 
+void dp_script_session_look(dp_script *s)
+{
+    if (s->session.fd >= 0 && s->session.waits) {
+        answer_look_or_wait(s);
+    }
+    if (s->session.fd >= 0 && s->session.draws > 0) {
+        answer_draw(s);
+    }
+}
+
+/* Without the lock: a descriptor of a script may be of anything, and closing it may wait. */
+static void close_files(dp_script *s, const dp_script_files *files)
+{
+    if (files->n > 0) {
+        pthread_mutex_unlock(&s->lock);
+        for (uint32_t i = 0; i < files->n; i++) {
+            close(files->fds[i]);
+        }
+        pthread_mutex_lock(&s->lock);
+    }
+}
+
 void dp_script_session_serve(dp_script *s)
 {
     for (int i = 0; i < PACKETS_PER_TURN && s->session.fd >= 0; i++) {
         size_t size = 0;
-        int file;
+        dp_script_files files;
         dp_script_ask ask;
         const dp_status status =
-            dp_script_receive(s->session.fd, s->packet, sizeof s->packet, &size, &file);
+            dp_script_receive(s->session.fd, s->packet, sizeof s->packet, &size, &files);
         if (status == DP_AGAIN) {
             return;
         }
@@ -472,10 +519,8 @@ void dp_script_session_serve(dp_script *s)
             dp_script_session_refuse(s, DP_SCRIPT_ODD,
                                      "a packet has a wrong size or value (docs/TRAINER.md)");
         } else {
-            answer(s, &ask, file);
+            answer(s, &ask, files.n > 0 ? files.fds[0] : -1);
         }
-        if (file >= 0) {
-            close(file);
-        }
+        close_files(s, &files);
     }
 }

@@ -29,6 +29,7 @@ static dp_status answer_ready(dp_worker *w)
     w->ready = true;
     set_training(w, false); /* until TRAIN: RESTORE may come first */
     w->told_steps = 0;
+    dp_worker_open_script(w); /* A script that comes now begins with these weights. */
     return dp_worker_answer(w, &reply, NULL, 0);
 }
 

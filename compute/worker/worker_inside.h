@@ -117,9 +117,9 @@ bool dp_worker_rests(const dp_worker *w);
 /* Tells that a micro-batch took worked_us. */
 void dp_worker_worked(dp_worker *w, uint64_t worked_us);
 
-/* worker_script.c: opens the door for scripts, in a run of any model. Not DP_OK, with a sentence:
- * there is none. */
-DP_MUST dp_status dp_worker_open_script(dp_worker *w, dp_why *why);
+/* worker_script.c: opens the door for scripts, in a run of any model, unless it is open. If it
+ * cannot be opened, tells why, and the node holds, votes and serves all the same. */
+void dp_worker_open_script(dp_worker *w);
 /* The effect of a command on the script's weights; of one that failed, the one that it may have
  * had. */
 dp_script_change dp_worker_changes(dp_trainer_kind kind, dp_status status);

@@ -107,10 +107,6 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
     }
     w->backend = setup.backend != NULL ? setup.backend : dp_backend_cpu();
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
-    dp_why closed = {{0}};
-    if (dp_worker_open_script(w, &closed) != DP_OK && w->options.tell != NULL) {
-        w->options.tell(closed.text); /* The node holds, votes and serves all the same. */
-    }
     dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
     name_device(&setup, reply.text, sizeof reply.text);
     return dp_worker_answer(w, &reply, NULL, 0);

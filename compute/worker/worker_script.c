@@ -30,10 +30,12 @@ static void on_stepped(void *context, const dp_script_progress *progress)
     DP_IGNORE(dp_worker_answer(w, &told, NULL, 0)); /* As above. */
 }
 
-dp_status dp_worker_open_script(dp_worker *w, dp_why *why)
+void dp_worker_open_script(dp_worker *w)
 {
-    if (w->options.script_path == NULL || !dp_manifest_external(dp_trainer_manifest(w->trainer))) {
-        return DP_OK;
+    dp_why why = {{0}};
+    if (w->script != NULL || w->options.script_path == NULL ||
+        !dp_manifest_external(dp_trainer_manifest(w->trainer))) {
+        return;
     }
     const dp_script_setup setup = {.path = w->options.script_path,
                                    .trainer = w->trainer,
@@ -41,7 +43,9 @@ dp_status dp_worker_open_script(dp_worker *w, dp_why *why)
                                    .present = on_present,
                                    .copied = on_copied,
                                    .stepped = on_stepped};
-    return dp_script_open(&w->script, &setup, why);
+    if (dp_script_open(&w->script, &setup, &why) != DP_OK && w->options.tell != NULL) {
+        w->options.tell(why.text);
+    }
 }
 
 dp_script_change dp_worker_changes(dp_trainer_kind kind, dp_status status)

@@ -15,7 +15,7 @@
  *     dpnode_close(run);
  *
  * The protocol is in docs/TRAINER.md of dpnode. One thread uses a run. Needs Linux (memfd) and
- * nothing but libc; also compiles as C++. dpnode_open and dpnode_step change the tensors' values. */
+ * nothing but libc (gcc's default, gnu11 or later, or _GNU_SOURCE); also compiles as C++. dpnode_open and dpnode_step change the tensors' values. */
 #ifndef DPNODE_H
 #define DPNODE_H
 
@@ -45,7 +45,7 @@ typedef enum dpnode_status {
     DPNODE_REFUSED,   /* by the node; dpnode_problem says why and what to do */
     DPNODE_GONE,      /* the node has ended, restarts or could not wait: open again */
     DPNODE_NO_MEMORY,
-    DPNODE_BAD_MODEL  /* a tensor without name, twice, or with too many dimensions */
+    DPNODE_BAD_MODEL  /* a tensor without values, or of a name or shape that cannot be sent */
 } dpnode_status;
 
 /* Connects to the node and fills the tensors with the run's weights. path: of script.sock, or of the
@@ -56,12 +56,16 @@ void dpnode_close(dpnode *run);
 /* A sentence about the last call that failed; of dpnode_open with NULL. */
 const char *dpnode_problem(const dpnode *run);
 
+/* DPNODE_OK, or the status that ended the connection: DPNODE_GONE, open again; DPNODE_REFUSED. */
+dpnode_status dpnode_state(const dpnode *run);
+
 /* The next n samples (at most 8,000) as indices of the data set, 0 .. dpnode_samples - 1. Returns
- * how many; fewer than n: dpnode_problem, or too many are drawn and not used. */
+ * how many; fewer than n: see dpnode_state, and dpnode_problem. */
 uint32_t dpnode_draw(dpnode *run, uint64_t *indices, uint32_t n);
 
 /* After each optimizer step: tells of it and looks whether rounds have something to do, which may
- * change the tensors. samples: used in the step, in the order of drawing. loss: mean of the step,
+ * change the tensors. samples: used in the step, in the order of drawing, at least 1: a
+ * step without samples counts for nothing. loss: mean of the step,
  * NaN: as the last one that is known. Waits while the node is paused. Without anything to do it makes no call of the
  * system. */
 dpnode_status dpnode_step(dpnode *run, uint64_t samples, double loss);
@@ -100,7 +104,7 @@ enum {
     dpnode_hello = 1,
     dpnode_welcome,
     dpnode_refused,
-    dpnode_asks,
+    dpnode_looks,
     dpnode_do,
     dpnode_done,
     dpnode_draws,
@@ -123,7 +127,7 @@ struct dpnode {
     float *buffer;
     uint64_t steps, used;
     uint64_t given; /* of steps: those that the node has */
-    int lost;       /* the connection */
+    dpnode_status end; /* of the connection, or DPNODE_OK */
     double loss;      /* sum */
     double last_loss; /* that is known */
     time_t looked_s;  /* at the socket */
@@ -157,11 +161,13 @@ static dpnode_status dpnode_fail(dpnode *run, dpnode_status status, const char *
 
 static dpnode_status dpnode_exchange(dpnode *run, size_t size, int sent, size_t *got, int *file);
 
+/* The first failure is the last word: later calls give its status, and leave its sentence. */
 static dpnode_status dpnode_ask(dpnode *run, size_t size, int sent, size_t *got, int *file)
 {
-    const dpnode_status status = dpnode_exchange(run, size, sent, got, file);
-    run->lost = run->lost || status != DPNODE_OK;
-    return status;
+    if (run->end == DPNODE_OK) {
+        run->end = dpnode_exchange(run, size, sent, got, file);
+    }
+    return run->end;
 }
 
 /* Sends size bytes of the packet, with a descriptor (-1: none), and receives the answer into it.
@@ -188,7 +194,10 @@ static dpnode_status dpnode_exchange(dpnode *run, size_t size, int sent, size_t 
         memcpy(CMSG_DATA(c), &sent, sizeof sent);
     }
     int resets = 0;
-    ssize_t n = sendmsg(run->fd, &message, MSG_NOSIGNAL);
+    ssize_t n;
+    do {
+        n = sendmsg(run->fd, &message, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
     if (n >= 0 || errno == EPIPE || errno == ECONNRESET) { /* A refusal may be there to read, ... */
         part.iov_len = sizeof run->packet;
         message.msg_control = &control;
@@ -390,7 +399,7 @@ static dpnode_status dpnode_look_now(dpnode *run, uint64_t flags)
 {
     size_t size = 8;
     size_t got = 0;
-    dpnode_put(run->packet, dpnode_asks, 4);
+    dpnode_put(run->packet, dpnode_looks, 4);
     dpnode_put(run->packet + 4, flags, 4);
     for (;;) {
         const dpnode_status status = dpnode_ask(run, size, -1, &got, NULL);
@@ -471,7 +480,7 @@ void dpnode_close(dpnode *run)
     if (run == NULL) {
         return;
     }
-    if (run->memory != NULL && !run->lost && run->steps > run->given) {
+    if (run->memory != NULL && run->end == DPNODE_OK && run->steps > run->given) {
         dpnode_look_now(run, 2); /* If it fails, they are lost, as they would be without it. */
     }
     if (run->memory != NULL) {
@@ -489,10 +498,15 @@ const char *dpnode_problem(const dpnode *run)
     return run != NULL ? run->problem : dpnode_last_problem;
 }
 
+dpnode_status dpnode_state(const dpnode *run)
+{
+    return run->end;
+}
+
 uint32_t dpnode_draw(dpnode *run, uint64_t *indices, uint32_t n)
 {
     size_t got = 0;
-    n = n < dpnode_draw_max ? n : dpnode_draw_max;
+    n = n < (uint32_t)dpnode_draw_max ? n : (uint32_t)dpnode_draw_max;
     dpnode_put(run->packet, dpnode_draws, 4);
     dpnode_put(run->packet + 4, n, 4);
     if (n == 0 || dpnode_ask(run, 8, -1, &got, NULL) != DPNODE_OK) {
@@ -507,7 +521,7 @@ uint32_t dpnode_draw(dpnode *run, uint64_t *indices, uint32_t n)
         indices[i] = dpnode_get(run->packet + 8 + 8 * (size_t)i, 8);
     }
     if (made < n) {
-        dpnode_fail(run, DPNODE_OK, "too many samples are drawn and not used: take steps first");
+        dpnode_fail(run, DPNODE_OK, "a million samples are drawn and in no copy: take steps first");
     }
     return (uint32_t)made;
 }

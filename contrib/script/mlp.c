@@ -134,7 +134,7 @@ static dpnode_status train(dpnode *run, uint64_t steps, bool quiet)
     while (status == DPNODE_OK && step < steps) {
         double loss = 0;
         if (dpnode_draw(run, indices, BATCH) != BATCH) {
-            return DPNODE_GONE;
+            return dpnode_state(run);
         }
         for (int i = 0; i < BATCH; i++) {
             loss += (double)learn(indices[i]) / BATCH;
@@ -174,11 +174,10 @@ int main(int argc, char **argv)
             status = train(run, steps, quiet);
             fprintf(stderr, "mlp: %s\n", status == DPNODE_OK ? "done" : dpnode_problem(run));
             dpnode_close(run);
+        } else if (status != DPNODE_NO_NODE && status != DPNODE_GONE) {
+            fprintf(stderr, "mlp: %s\n", dpnode_problem(NULL));
         }
         if (status != DPNODE_NO_NODE && status != DPNODE_GONE) {
-            if (status != DPNODE_OK) {
-                fprintf(stderr, "mlp: %s\n", dpnode_problem(NULL));
-            }
             return status != DPNODE_OK;
         }
         usleep(100000);

@@ -4,8 +4,11 @@
 
 #include "tests/unit/compute/any_run.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/trainer/trainer_msg.h"
+#include "compute/machine/stopwatch.h"
 #include "compute/worker/script_door.h"
 #include "compute/worker/script_link.h"
 #include "compute/worker/script_msg.h"
@@ -82,8 +86,10 @@ static inline void open_door(uint64_t patience_us, uint64_t copy_every_us)
 
 static inline void train(uint64_t round, uint64_t tokens)
 {
+    const dp_reach from = {0};
     dp_script_enter(door, false);
     dp_script_train(door, round, tokens);
+    CHECK_OK(dp_trainer_lease(trainer, &from, NULL, 0)); /* none: samples of the own line */
     dp_script_leave(door, DP_SCRIPT_SAME);
 }
 
@@ -134,7 +140,7 @@ static inline dpnode *connected(void)
 /* Ends as a process does that is killed. */
 static inline void kill_script(dpnode *node)
 {
-    node->lost = 1;
+    node->end = DPNODE_GONE;
     dpnode_close(node);
 }
 

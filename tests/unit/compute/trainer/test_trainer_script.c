@@ -179,6 +179,23 @@ static void samples_that_the_lease_has_passed_have_no_tokens(void **state)
     done(t);
 }
 
+/* After a load nobody knows where the lines go on, until a lease says it. */
+static void samples_that_were_drawn_before_the_lease_are_not_claimed(void **state)
+{
+    (void)state;
+    dp_trainer *const t = ready();
+    uint64_t indices[8];
+    CHECK(dp_trainer_draw(t, 8, indices) == 8);
+    lease(t, 30, 5, 400, 10); /* The chain counts five of the own line already. */
+    CHECK(reached(t, 30, 8));
+    CHECK_OK(give(t, 1, 8));
+    CHECK(tokens(t) == 0 && reached(t, 30, 8));
+    CHECK(dp_trainer_draw(t, 8, indices) == 8);
+    CHECK_OK(give(t, 2, 8));
+    CHECK(tokens(t) == 8 * UNIT && reached(t, 38, 8));
+    done(t);
+}
+
 static void samples_whose_work_is_lost_have_no_tokens(void **state)
 {
     (void)state;
@@ -305,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_loss_that_is_unknown_leaves_the_mean_of_the_others),
         cmocka_unit_test(what_was_drawn_and_not_used_is_drawn_again_by_the_next_script),
         cmocka_unit_test(samples_that_the_lease_has_passed_have_no_tokens),
+        cmocka_unit_test(samples_that_were_drawn_before_the_lease_are_not_claimed),
         cmocka_unit_test(samples_whose_work_is_lost_have_no_tokens),
         cmocka_unit_test(a_script_can_draw_ahead_only_so_far),
         cmocka_unit_test(changes_of_the_line_are_kept_up_to_their_limit),

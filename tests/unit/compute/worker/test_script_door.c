@@ -100,6 +100,7 @@ static void another_state_replaces_the_weights_and_its_work_counts_for_nothing(v
     dp_script_enter(door, true);
     CHECK_OK(dp_trainer_load(trainer, 0, dp_buf_view(&run.init)));
     dp_script_leave(door, DP_SCRIPT_SET);
+    train(1, 500);
     CHECK(!ask_copy()); /* There is nothing to copy before the script has it. */
     step(node, 8, 1.0);
     CHECK(a[0] == 0 && a[1] == 0.25F);
@@ -150,6 +151,32 @@ static void a_script_that_ends_by_itself_hands_in_its_steps(void **state)
     train(0, 0); /* Also to a paused node. */
     a[0] = 10;
     assert_int_equal(dpnode_look(node), DPNODE_PAUSED);
+    dpnode_close(node);
+}
+
+static void *lease_soon(void *context)
+{
+    (void)context;
+    usleep(20000);
+    train(1, 0);
+    return NULL;
+}
+
+static void a_draw_after_a_load_waits_for_the_lease(void **state)
+{
+    (void)state;
+    pthread_t other;
+    uint64_t indices[4];
+    dpnode *const node = connected();
+    dp_script_enter(door, true);
+    CHECK_OK(dp_trainer_load(trainer, 0, dp_buf_view(&run.init)));
+    dp_script_leave(door, DP_SCRIPT_SET);
+    step(node, 0, 1.0); /* takes the weights */
+    assert_int_equal(pthread_create(&other, NULL, lease_soon, NULL), 0);
+    CHECK(dpnode_draw(node, indices, 4) == 4);
+    pthread_join(other, NULL);
+    step(node, 4, 1.0);
+    CHECK(dp_trainer_progress_of(trainer).tokens == 4 * UNIT); /* They count. */
     dpnode_close(node);
 }
 
@@ -283,6 +310,7 @@ int main(void)
         TEST_OF(another_state_replaces_the_weights_and_its_work_counts_for_nothing),
         TEST_OF(the_next_script_gets_what_the_last_one_had_copied),
         TEST_OF(a_script_that_ends_by_itself_hands_in_its_steps),
+        TEST_OF(a_draw_after_a_load_waits_for_the_lease),
         TEST_OF(a_script_that_goes_ends_the_wait_for_its_copy),
         TEST_OF(steps_are_told_between_copies),
         TEST_OF(a_paused_node_says_so_or_makes_the_look_wait),

@@ -40,8 +40,9 @@ static uint32_t hear(int fd, uint32_t *number, char text[512], int *file)
 {
     uint8_t room[1024] = {0};
     size_t size = 0;
-    int came = -1;
-    CHECK_OK(dp_script_receive(fd, room, sizeof room - 1, &size, &came));
+    dp_script_files files;
+    CHECK_OK(dp_script_receive(fd, room, sizeof room - 1, &size, &files));
+    const int came = files.n > 0 ? files.fds[0] : -1;
     CHECK(size >= 8);
     dp_reader r = dp_reader_of(dp_view_of(room, size));
     const uint32_t kind = dp_read_u32(&r);
@@ -298,16 +299,21 @@ static void steps_before_another_state_are_not_told(void **state)
     CHECK_OK(dp_trainer_load(trainer, 0, dp_buf_view(&run.init)));
     atomic_store(&header->steps, 5);
     dp_script_leave(door, DP_SCRIPT_SET);
+    train(1, 500);
     tell(fd, DP_SCRIPT_LOOK, 0, -1);
     told(fd, DP_SCRIPT_ASSIGN);
     tell_done(fd, DP_SCRIPT_ASSIGN, 5, 0);
     told(fd, DP_SCRIPT_GO);
     tell(fd, DP_SCRIPT_LOOK, 0, -1); /* Its answer comes after a turn of the door. */
     told(fd, DP_SCRIPT_GO);
+    uint32_t drawn;
+    char text[512];
+    tell(fd, DP_SCRIPT_DRAW, 1, -1);
+    CHECK(hear(fd, &drawn, text, NULL) == DP_SCRIPT_DRAWN && drawn == 1);
     atomic_store(&header->steps, 6);
     tell(fd, DP_SCRIPT_LOOK, 0, -1);
     told(fd, DP_SCRIPT_COPY);
-    tell_done(fd, DP_SCRIPT_COPY, 6, 0);
+    tell_done(fd, DP_SCRIPT_COPY, 6, 1);
     told(fd, DP_SCRIPT_GO);
     wait_stepped(1);
     CHECK(last_step.done.steps == 1);
@@ -371,6 +377,158 @@ static void a_script_that_keeps_the_buffer_is_cut_off_and_the_round_goes_on(void
     unmap(memory);
     dpnode_close(connected());
     CHECK(a[0] == 1);
+}
+
+static void pass_us(uint64_t us)
+{
+    const uint64_t until = dp_now_us() + us;
+    while (dp_now_us() < until) {
+        poll(NULL, 0, 1);
+    }
+}
+
+/* Its answer lies in the socket while a command has the door's lock. */
+static void a_script_that_was_quick_is_not_cut_off_after_a_long_command(void **state)
+{
+    (void)state;
+    float *memory;
+    dp_script_close(door);
+    open_door(20000, UINT64_MAX);
+    train(1, 0);
+    const int fd = welcomed(&memory);
+    move_weights(1);
+    tell(fd, DP_SCRIPT_LOOK, 0, -1);
+    told(fd, DP_SCRIPT_ADD);
+    dp_script_enter(door, false);
+    tell_done(fd, DP_SCRIPT_ADD, 0, 0);
+    pass_us(60000); /* three times its patience */
+    dp_script_leave(door, DP_SCRIPT_SAME);
+    move_weights(1);
+    told(fd, DP_SCRIPT_GO);
+    close(fd);
+    unmap(memory);
+}
+
+static uint32_t descriptors(void)
+{
+    uint32_t n = 0;
+    DIR *const folder = opendir("/proc/self/fd");
+    CHECK(folder != NULL);
+    while (readdir(folder) !=
+           NULL) { /* NOLINT(concurrency-mt-unsafe): one thread has this folder */
+        n++;
+    }
+    closedir(folder);
+    return n;
+}
+
+/* The caller's descriptor goes with an empty packet, four times over. */
+static void send_empty(int fd, int file)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(4 * sizeof(int))];
+    } control = {0};
+    const int four[4] = {file, file, file, file};
+    struct msghdr message = {.msg_control = &control, .msg_controllen = sizeof control};
+    struct cmsghdr *const part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof four);
+    memcpy(CMSG_DATA(part), four, sizeof four);
+    CHECK(sendmsg(fd, &message, 0) == 0);
+}
+
+static void descriptors_that_nobody_asked_for_are_closed(void **state)
+{
+    (void)state;
+    const uint32_t before = descriptors();
+    for (int i = 0; i < 10; i++) {
+        const int fd = dial();
+        uint8_t byte;
+        send_empty(fd, 0);
+        while (recv(fd, &byte, 1, 0) > 0) {
+        }
+        close(fd);
+    }
+    while (descriptors() > before) { /* The door closes them without its lock. */
+        pass_us(100);
+    }
+}
+
+/* A TCP connection that lingers for 30 s with unsent bytes. */
+static int lingering(int *far)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    const struct linger stay = {.l_onoff = 1, .l_linger = 30};
+    static const char junk[65536];
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    const int near = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(connect(near, (struct sockaddr *)&address, sizeof address), 0);
+    *far = accept(listener, NULL, NULL);
+    close(listener);
+    while (send(near, junk, sizeof junk, MSG_DONTWAIT) > 0) {
+    }
+    assert_int_equal(setsockopt(near, SOL_SOCKET, SO_LINGER, &stay, sizeof stay), 0);
+    return near;
+}
+
+static void a_descriptor_whose_end_takes_long_holds_up_no_command(void **state)
+{
+    (void)state;
+    int far;
+    const int near = lingering(&far);
+    const int fd = dial();
+    tell(fd, DP_SCRIPT_HELLO, DP_SCRIPT_VERSION, near);
+    close(near); /* The packet alone has it now. */
+    refused(fd, DP_SCRIPT_OTHER_TENSORS, "cannot be read");
+    const uint64_t begin = dp_now_us();
+    move_weights(1);
+    CHECK(dp_now_us() - begin < 10000000);
+    close(far); /* Nobody has anything to linger for. */
+}
+
+static void a_child_of_a_script_does_not_keep_its_place(void **state)
+{
+    (void)state;
+    int stays[2];
+    assert_int_equal(pipe(stays), 0);
+    fflush(NULL);
+    const pid_t script = fork();
+    if (script == 0) {
+        dpnode *node = NULL;
+        const dpnode_status status = dpnode_open(&node, path, tensors, 3);
+        if (status == DPNODE_OK &&
+            fork() == 0) { /* as a worker of a loader: it has the socket, too */
+            char byte;
+            close(stays[1]);
+            _exit(read(stays[0], &byte, 1) < 0);
+        }
+        _exit(status != DPNODE_OK);
+    }
+    close(stays[0]);
+    int status = 1;
+    assert_int_equal(waitpid(script, &status, 0), script);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    wait_present(2);
+    dpnode_close(connected());
+    close(stays[1]);
+}
+
+static void scripts_that_come_and_go_in_a_loop_wait(void **state)
+{
+    (void)state;
+    enum { TIMES = 19 }; /* sixteen at once, and then one a second */
+    const uint64_t begin = dp_now_us();
+    for (uint32_t i = 0; i < TIMES; i++) {
+        dpnode_close(connected());
+        wait_present(2 * i + 2);
+    }
+    CHECK(dp_now_us() - begin >= 1500000);
 }
 
 static void a_script_that_dies_in_the_copy_has_given_nothing(void **state)
@@ -458,6 +616,11 @@ int main(void)
         TEST_OF(padding_of_the_vector_stays_zero),
         TEST_OF(samples_that_were_not_drawn_are_not_counted),
         TEST_OF(a_script_that_keeps_the_buffer_is_cut_off_and_the_round_goes_on),
+        TEST_OF(a_script_that_was_quick_is_not_cut_off_after_a_long_command),
+        TEST_OF(descriptors_that_nobody_asked_for_are_closed),
+        TEST_OF(a_descriptor_whose_end_takes_long_holds_up_no_command),
+        TEST_OF(a_child_of_a_script_does_not_keep_its_place),
+        TEST_OF(scripts_that_come_and_go_in_a_loop_wait),
         TEST_OF(a_script_that_dies_in_the_copy_has_given_nothing),
         TEST_OF(another_user_is_refused_by_name),
         TEST_OF(a_connection_that_never_greets_does_not_keep_others_out),

@@ -57,6 +57,21 @@ static peer ready(void)
     return p;
 }
 
+/* Before there are weights a script would begin with zeros. */
+static void the_door_opens_once_there_are_weights(void **state)
+{
+    (void)state;
+    dpnode *script = NULL;
+    const peer p = start_with(&(dp_worker_options){.threads = 1, .script_path = path});
+    expect(&p, DP_TRAINER_HELLO);
+    const dp_trainer_msg open = {.kind = DP_TRAINER_OPEN, .member = {1}};
+    const dp_view views[2] = {dp_view_of(run.manifest, run.manifest_size), dp_buf_view(&run.table)};
+    send_views(&p, &open, views, 2);
+    expect(&p, DP_TRAINER_OPENED);
+    assert_int_equal(dpnode_open(&script, path, tensors, 3), DPNODE_NO_NODE);
+    stop(&p);
+}
+
 static dpnode *connected(const peer *p)
 {
     dpnode *script = NULL;
@@ -252,6 +267,7 @@ static void a_worker_without_a_path_holds_the_model_all_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST_OF(the_door_opens_once_there_are_weights),
         TEST_OF(a_publication_waits_for_the_look_and_holds_what_is_copied),
         TEST_OF(another_command_ends_the_wait_and_the_last_copy_is_published),
         TEST_OF(a_script_that_looks_no_more_holds_up_no_publication),
