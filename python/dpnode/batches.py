@@ -1,0 +1,55 @@
+"""Batches of leased indices. Knows no framework: loader.py gives them to a DataLoader."""
+
+from __future__ import annotations
+
+import collections
+from typing import Deque, Iterator, List, Sized, Tuple
+
+from .errors import Mismatch
+from .session import Session
+
+
+class Batches:
+    """An endless batch sampler: lists of indices, drawn from the node in the process that iterates, until the run is over.
+
+    drawn: of each batch that was given out and not taken yet, the generation of its connection and its
+    size. After a reconnect the batches of before are stale: their samples are drawn again by somebody.
+    """
+
+    def __init__(self, session: Session, batch_size: int) -> None:
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise Mismatch(f"batch_size={batch_size!r} cannot be used", "it is a whole number above 0")
+        self._session = session
+        self.batch_size = batch_size
+        self._drawn: Deque[Tuple[int, int]] = collections.deque()
+
+    def __iter__(self) -> Iterator[List[int]]:
+        self._drawn.clear()
+        while not self._session.over:
+            indices = self._session.draw(self.batch_size)
+            if not indices:
+                return
+            self._drawn.append((self._session.generation, len(indices)))
+            yield indices
+
+    def take(self) -> int:
+        """The samples of the oldest batch not taken yet; 0 if it is stale."""
+        generation, size = self._drawn.popleft()
+        return size if generation == self._session.generation else 0
+
+
+def check_length(session: Session, dataset: Sized) -> None:
+    """The data set of every member has as many items as the run says."""
+    try:
+        length = len(dataset)
+    except TypeError:
+        raise Mismatch("the data set has no length", "the run leases samples by their numbers",
+                       "give a data set with __len__ and __getitem__; or train without run.shard, with "
+                       "samples_per_step=N") from None
+    if length == 0:
+        raise Mismatch("the data set is empty", "", "give the data that the run is to train on")
+    if session.samples_of_pass is None:
+        session.samples_of_pass = length
+    elif length != session.samples_of_pass:
+        raise Mismatch(f"the data set has {length} items", f"the run has {session.samples_of_pass} samples",
+                       "use the same data on every machine; a new run takes data: {samples: " + f"{length}" + "}")
