@@ -1,0 +1,231 @@
+"""The run of a script: a context manager that joins, hooks the optimizer and looks after each step.
+
+    with dpnode.DiLoCo(model, optimizer) as run:
+        for batch in run.shard(dataset, batch_size=8):
+            loss = model(batch).loss
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if run.should_stop:
+                break
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, List, Optional, Sequence, Union
+
+import torch
+
+from .errors import Error, Mismatch
+from .hooks import after_each_step
+from .loader import Shard
+from .parameters import Model, Tensors
+from .place import Place
+from .session import Session
+
+# Losses on a card that are fetched together: each fetch waits for the card.
+LOSSES_FETCHED = 32
+
+
+class DiLoCo:
+    """A run of dpnode in this script.
+
+    model: a module, or names and tensors (a dict, or model.named_parameters()). Parameters with requires_grad
+    travel, tied ones once.
+    optimizer: a look follows each of its steps; of several, each step of the last. None: the script calls step.
+    unit: tokens that a sample counts as; a run says this itself, and one that says another number is refused.
+    samples_per_step: counted for each step, for loops that do not iterate over shard.
+    buffers: floating buffers of the module that are saved travel too; the run must have been created with them.
+    dir: the node's directory; else DPNODE_DIR, else dpnode's default.
+    timeout: seconds of the longest wait for the node, in each call.
+    wait_while_paused: a look waits while the node is paused, at most the timeout; the step after it waits again.
+    offline: without a node: shard is a shuffled loader, looks do nothing.
+    """
+
+    def __init__(self, model: Model, optimizer: Union[Any, Sequence[Any], None] = None, *, unit: Optional[int] = None,
+                 samples_per_step: Optional[int] = None, buffers: bool = False, dir: Optional[str] = None,
+                 timeout: float = 60.0, wait_while_paused: bool = True, offline: bool = False) -> None:
+        if buffers not in (True, False):
+            raise Mismatch(f"buffers={buffers!r} cannot be used", "buffers travel (True) or stay local (False)")
+        self._tensors = Tensors(model, buffers)
+        self._optimizers: List[Any] = list(optimizer) if isinstance(optimizer, (list, tuple)) else \
+            [optimizer] if optimizer is not None else []
+        self._samples_per_step = samples_per_step
+        self._session = Session(self._tensors, None if offline else Place(dir), timeout, wait_while_paused, unit)
+        self._unhook: Optional[Callable[[], None]] = None
+        self._pending = 0
+        self._losses = _Losses()
+        self._generation = 0
+
+    # Beginning and end.
+
+    def __enter__(self) -> "DiLoCo":
+        """Joins and sets the parameters to the weights of the run."""
+        if self._unhook is not None:
+            raise Error("the run is open already", "", "one with-block for each run")
+        try:
+            self._session.open()
+            self._unhook = after_each_step(self._optimizers[-1], self._stepped) if self._optimizers else _nothing
+        except BaseException:
+            self._session.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection; the optimizer is the script's alone again. What the node has not copied is not counted."""
+        if self._unhook is not None:
+            self._unhook()
+            self._unhook = None
+        self._session.close()
+
+    def __reduce__(self) -> Any:
+        raise Error("a run cannot be sent to another process", "it is a connection of this one",
+                    "use the run in the main process; data sets and collate_fn must not hold it")
+
+    # Data, losses and steps.
+
+    def shard(self, dataset: Any, batch_size: int = 1, *, batches: Optional[int] = None, **arguments: Any) -> Shard:
+        """A loader of the samples that the run leases to this member, with the other arguments of a DataLoader.
+
+        It has no end while the run has none. batches=N ends each iteration after N batches, for loops with epochs.
+        """
+        return Shard(self._session, dataset, batch_size, self._took, batches, **arguments)
+
+    def loss(self, value: Any) -> None:
+        """Tells the loss of the step to come, a float or a tensor; of several, their mean is the step's.
+
+        It is for people who watch the run (dpnode rounds, status). A step without one counts with the last one
+        told, before any with 0. Of tensors on a card the mean of each 32 is fetched, so that most steps do not wait for it.
+        """
+        self._losses.tell(value)
+
+    def step(self, samples: Optional[int] = None, loss: Any = None) -> None:
+        """Counts an optimizer step and looks, for loops whose optimizer was not given.
+
+        samples: in the step; without it, those that shard has handed out since the last step, or samples_per_step.
+        """
+        if self._optimizers:
+            raise Error("steps are counted by the optimizer's hook", "so this one would count twice",
+                        "do not call run.step; or DiLoCo(model) without the optimizer")
+        self._count(samples, loss)
+
+    def look(self) -> None:
+        """Looks now, without a step: for instance before an evaluation, to have the newest weights."""
+        self._session.look()
+
+    # State.
+
+    @property
+    def round(self) -> int:
+        """The round that steps are for."""
+        return self._session.round
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the run has trained on before this round, all members together: for schedules of the learning rate."""
+        return self._session.tokens
+
+    @property
+    def tokens_total(self) -> int:
+        """Tokens that the run is planned for (train.total_tokens); 0: none are."""
+        return self._session.tokens_total
+
+    @property
+    def unit(self) -> int:
+        """Tokens that a sample counts as."""
+        return self._session.unit or 1
+
+    @property
+    def should_stop(self) -> bool:
+        """The run has ended, or the node leaves it."""
+        return self._session.over
+
+    @property
+    def paused(self) -> bool:
+        """The node is paused (dpnode pause): steps are not wanted now."""
+        return self._session.paused
+
+    def on(self, event: str, handler: Callable[[int], object]) -> Callable[[int], object]:
+        """Calls handler(round) within a look: "round" when a round has begun, "assign" when the weights were replaced.
+
+        After "assign" a script may want to drop its optimizer's moments.
+        """
+        events = {"round": self._session.on_round, "assign": self._session.on_assign}
+        if event not in events:
+            raise Mismatch(f"there is no event {event!r}", f"events are {', '.join(events)}")
+        events[event](handler)
+        return handler
+
+    # Counting.
+
+    def _took(self, samples: int) -> None:
+        if self._generation != self._session.generation:
+            self._generation = self._session.generation
+            self._pending = 0
+        self._pending += samples
+
+    def _stepped(self) -> None:
+        self._count(None, None)
+
+    def _count(self, samples: Optional[int], loss: Any) -> None:
+        session = self._session
+        pending = self._pending if self._generation == session.generation else 0
+        self._pending = 0
+        if loss is not None:
+            self._losses.tell(loss)
+        if samples is None:
+            samples = pending or self._samples_per_step or 0
+        if session.samples + samples > session.drawn:
+            before = session.generation
+            session.draw_for(samples)
+            if session.generation != before:
+                return  # The node came back meanwhile and its weights have replaced what this step did.
+        session.step(samples, self._losses.of_step())
+
+
+class _Losses:
+    """The loss of each step, without waiting for a card at each one."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+        self._sum = 0.0
+        self._count = 0
+        self._waiting: Optional[torch.Tensor] = None
+        self._n_waiting = 0
+        self._fetched = False
+
+    def tell(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            value = value.detach().float().mean()
+            self._waiting = value if self._waiting is None else self._waiting + value
+            self._n_waiting += 1
+            if self._n_waiting >= LOSSES_FETCHED or not self._fetched:
+                self._fetch()
+            return
+        number = float(value)
+        if math.isfinite(number):
+            self._sum += number
+            self._count += 1
+
+    def of_step(self) -> float:
+        """The mean of what was told since the last step, or else of before."""
+        if self._count > 0:
+            self._last = self._sum / self._count
+            self._sum, self._count = 0.0, 0
+        return self._last
+
+    def _fetch(self) -> None:
+        assert self._waiting is not None
+        number = float(self._waiting) / self._n_waiting
+        self._waiting, self._n_waiting, self._fetched = None, 0, True
+        if math.isfinite(number):
+            self._sum += number
+            self._count += 1
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,110 @@
+"""Hugging Face's Trainer as a member of a run: Trainer(..., callbacks=[dpnode.hf.Callback()])."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Optional
+
+import torch
+from transformers import TrainerCallback
+
+from .batches import check_length
+from .diloco import DiLoCo
+from .errors import Mismatch
+from .session import Session
+
+
+class Leased(torch.utils.data.Sampler):
+    """The sampler of a Trainer's loader: as many indices in an epoch as the data set has items, drawn from the node."""
+
+    def __init__(self, session: Session, length: int) -> None:
+        self._session = session
+        self._length = length
+
+    def __iter__(self) -> Iterator[int]:
+        for _ in range(self._length):
+            index = self._session.draw(1)
+            if not index:
+                return
+            yield index[0]
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class Callback(TrainerCallback):
+    """Joins when training begins, looks after each optimizer step, ends training when the run ends.
+
+    The order of samples is the run's if the data set has its length; with leases=False the Trainer's own
+    order stays, and members may train on the same samples. The loss of a step is the one that the Trainer
+    logged last. Arguments are those of DiLoCo.
+    """
+
+    def __init__(self, leases: bool = True, **arguments: Any) -> None:
+        self._leases = leases
+        self._arguments = arguments
+        self._samples = 0  # since the last step
+        self._left = 0  # in this epoch
+        self._length = 0
+        self._stepped = False
+        self.run: Optional[DiLoCo] = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if args.world_size > 1:
+            raise Mismatch(f"{args.world_size} processes cannot be one member of a run", "that is not built",
+                           "run one script and one node for each process")
+        self.run = DiLoCo(kwargs["model"], **self._arguments)
+        self.run.__enter__()
+        loader = kwargs["train_dataloader"]
+        self._length = 0
+        if self._leases:
+            self._lease(loader)
+
+    def _lease(self, loader: Any) -> None:
+        assert self.run is not None
+        batches = getattr(loader, "batch_sampler", None)
+        if not hasattr(batches, "sampler") or isinstance(loader.dataset, torch.utils.data.IterableDataset):
+            raise Mismatch("the Trainer's loader has no sampler that could be replaced", type(loader).__name__,
+                           "dpnode.hf.Callback(leases=False)")
+        session = self.run._session
+        check_length(session, loader.dataset)
+        self._length = len(loader.dataset)
+        if batches.drop_last:
+            self._length -= self._length % batches.batch_size
+        batches.sampler = Leased(session, self._length)
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._left = self._length
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._take(args)
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._stepped = True
+        self._step(args)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not self._stepped:
+            self._step(args)  # A Trainer of before 2024 has no on_optimizer_step.
+        self._stepped = False
+        if self.run is not None and self.run.should_stop:
+            control.should_training_stop = True
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        if self.run is not None and isinstance((logs or {}).get("loss"), (int, float)):
+            self.run.loss(logs["loss"])
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.run is not None:
+            self.run.close()
+
+    def _take(self, args: Any) -> None:
+        """Counts one batch; the last of an epoch may be smaller."""
+        size = min(args.train_batch_size, self._left) if self._length > 0 else args.train_batch_size
+        self._left -= size
+        self._samples += size
+
+    def _step(self, args: Any) -> None:
+        self._take(args)
+        samples, self._samples = self._samples, 0
+        if self.run is not None:
+            self.run.step(samples)

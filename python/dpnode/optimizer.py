@@ -1,0 +1,146 @@
+"""An optimizer in the shape of hivemind's: one object that steps, counts and looks. Replaces it in a script line by line."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from .diloco import DiLoCo
+from .errors import Mismatch
+from .hooks import after_each_step
+from .parameters import Model, named_tensors
+
+
+class Optimizer(torch.optim.Optimizer):
+    """Wraps a PyTorch optimizer and takes part in the run of this machine's node.
+
+    optimizer: one, or a function that makes one from parameters.
+    params: parameters with names, as model.named_parameters(), or the model itself; names are what members agree on.
+    batch_size_per_step: samples of each step, if step is given no other number.
+    scheduler: one, or a function that makes one from the optimizer; stepped once in each round.
+    Other arguments as in DiLoCo: dir, timeout, unit, buffers, offline, wait_while_paused.
+
+    The weights are those of the run as soon as it is made. In contrast to hivemind's, each step changes the
+    parameters at once; a round comes in when the run has one, and nothing waits for other members.
+    """
+
+    def __init__(self, *, optimizer: Any, params: Model, batch_size_per_step: Optional[int] = None, scheduler: Any = None,
+                 **arguments: Any) -> None:
+        if not isinstance(params, torch.nn.Module):
+            params = list(params.items() if isinstance(params, dict) else params)  # type: ignore[union-attr]
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            if not callable(optimizer):
+                raise Mismatch(f"optimizer={optimizer!r} cannot be used", "",
+                               "give an optimizer, or a function: lambda params: torch.optim.AdamW(params)")
+            optimizer = optimizer([tensor for _, tensor in named_tensors(params)])
+        self.inner: torch.optim.Optimizer = optimizer
+        self._scheduler = None
+        self.run = DiLoCo(params, samples_per_step=batch_size_per_step, **arguments)
+        self.run.__enter__()
+        try:
+            if scheduler is not None:
+                self._scheduler = scheduler(optimizer) if callable(scheduler) else scheduler
+                self._follow(self.run.round)
+                self.run.on("round", self._follow)
+        except BaseException:
+            self.shutdown()
+            raise
+
+    def step(self, closure: Optional[Callable[[], Any]] = None, batch_size: Optional[int] = None,  # type: ignore[override]
+             grad_scaler: Any = None) -> Any:
+        """One step of the optimizer inside, and a look. Returns the closure's loss.
+
+        batch_size: samples of this step; else what run.shard has handed out since the last one, or
+        batch_size_per_step. grad_scaler: a torch.cuda.amp.GradScaler; a step that it skips is not counted.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+            self.run.loss(loss)
+        if grad_scaler is None:
+            self.inner.step()
+        elif not _stepped_by(grad_scaler, self.inner):
+            return loss
+        self.run.step(batch_size)
+        return loss
+
+    def _follow(self, round_now: int) -> None:
+        """The scheduler counts rounds, so one who comes late has the rate of now."""
+        while self._scheduler.last_epoch < round_now:  # type: ignore[union-attr]
+            self._scheduler.step()  # type: ignore[union-attr]
+
+    @property
+    def local_epoch(self) -> int:
+        """The round that steps are for: the same for all members, so schedules can follow it."""
+        return self.run.round
+
+    @property
+    def should_stop(self) -> bool:
+        return self.run.should_stop
+
+    def load_state_from_peers(self, **_: Any) -> None:
+        """Takes what rounds have moved since the last step. The weights are the run's from the beginning."""
+        self.run.look()
+
+    def is_alive(self) -> bool:
+        return not self.run.should_stop
+
+    def shutdown(self) -> None:
+        """Ends the connection."""
+        self.run.close()
+
+    def __enter__(self) -> "Optimizer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    # What other programs expect of an optimizer is that of the one inside.
+
+    def zero_grad(self, *arguments: Any, **named: Any) -> None:
+        self.inner.zero_grad(*arguments, **named)
+
+    def state_dict(self) -> Dict[str, Any]:
+        return self.inner.state_dict()
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        self.inner.load_state_dict(state_dict)
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        raise Mismatch("parameters cannot be added to a run", "its table of tensors is fixed", "create another run")
+
+    @property
+    def param_groups(self) -> List[Dict[str, Any]]:  # type: ignore[override]
+        return self.inner.param_groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        return self.inner.state
+
+    @property
+    def defaults(self) -> Dict[str, Any]:  # type: ignore[override]
+        return self.inner.defaults
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)  # Hooks of an optimizer, for instance, are kept by the one inside.
+
+    def __repr__(self) -> str:
+        return f"dpnode.Optimizer(round={self.run.round}, {self.inner!r})"
+
+    def __reduce__(self) -> Any:
+        return self.run.__reduce__()
+
+
+def _stepped_by(grad_scaler: Any, optimizer: torch.optim.Optimizer) -> bool:
+    """Lets the scaler step the optimizer; False if it found gradients that are not finite."""
+    stepped: List[bool] = []
+    end = after_each_step(optimizer, lambda: stepped.append(True))
+    try:
+        grad_scaler.step(optimizer)
+    finally:
+        end()
+    return bool(stepped)

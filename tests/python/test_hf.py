@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Hugging Face's Trainer as a member of a run."""
+
+import os
+import tempfile
+
+import kit
+import dpnode
+
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", WANDB_DISABLED="true", CUDA_VISIBLE_DEVICES="")
+if kit.has("torch") and kit.has("transformers"):
+    import torch
+    import transformers
+
+
+class Numbers(torch.utils.data.Dataset if kit.has("torch") else object):
+    def __init__(self, length):
+        self.length = length
+        self.taken = []
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        self.taken.append(index)
+        return {"x": torch.tensor([float(index % 3)])}
+
+
+def network():
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+
+        def forward(self, x):
+            return {"loss": (self.layer(x) ** 2).mean()}
+
+    return Network()
+
+
+class Trainer(kit.Test):
+    def trainer(self, length=100, callback=None, **options):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        arguments = transformers.TrainingArguments(
+            folder.name, **{"max_steps": 6, "per_device_train_batch_size": 4, "logging_steps": 2, "learning_rate": 1e-3,
+                            "report_to": [], "save_strategy": "no", "disable_tqdm": True, **options})
+        return transformers.Trainer(network(), arguments, train_dataset=Numbers(length),
+                                    callbacks=[callback or dpnode.hf.Callback(dir=self.dir, timeout=5)])
+
+    def test_a_trainer_takes_the_runs_weights_samples_and_rounds(self):
+        worker = self.worker(weights=[0.5, 0.25], samples=100)
+
+        class Asks(transformers.TrainerCallback):
+            def on_step_begin(self, args, state, control, **kwargs):
+                if state.global_step == 3:
+                    worker.due("copy")
+
+        trainer = self.trainer(gradient_accumulation_steps=2)
+        trainer.add_callback(Asks())
+        trainer.train()
+        self.assertEqual(trainer.train_dataset.taken[:48], [(7 * i) % 100 for i in range(48)])
+        copy = next(one for one in worker.seen if one[0] == "copy")
+        self.assertEqual(copy[1:3], (4, 32))
+        self.assertEqual(worker.header()[:2], (6, 48))
+        self.assertGreater(worker.header()[2], 0) # The logged loss.
+
+    def test_epochs_of_leased_samples_have_the_length_of_the_data(self):
+        worker = self.worker(samples=10)
+        trainer = self.trainer(length=10, max_steps=-1, num_train_epochs=2)
+        trainer.train()
+        self.assertEqual(len(trainer.train_dataset.taken), 20)
+        self.assertEqual(worker.header()[:2], (6, 20)) # 4 + 4 + 2, twice
+
+    def test_a_run_that_ends_stops_the_trainer(self):
+        worker = self.worker()
+
+        class Ends(transformers.TrainerCallback):
+            def on_step_end(self, args, state, control, **kwargs):
+                if state.global_step == 2:
+                    worker.over()
+
+        trainer = self.trainer()
+        trainer.add_callback(Ends())
+        trainer.train()
+        self.assertEqual(trainer.state.global_step, 3)
+
+    def test_data_of_another_length_are_refused_unless_the_trainer_keeps_its_order(self):
+        worker = self.worker(samples=99)
+        self.assertIn("100 items", str(self.fails(dpnode.Mismatch, self.trainer().train)))
+        callback = dpnode.hf.Callback(leases=False, dir=self.dir, timeout=5)
+        self.trainer(callback=callback).train()
+        self.assertEqual(worker.header()[:2], (6, 24))
+
+
+if __name__ == "__main__":
+    kit.main(needs=["torch", "transformers"])
