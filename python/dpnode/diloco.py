@@ -199,13 +199,14 @@ class _Losses:
         self._fetched = False
 
     def tell(self, value: Any) -> None:
-        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+        if isinstance(value, torch.Tensor):
             value = value.detach().float().mean()
-            self._waiting = value if self._waiting is None else self._waiting + value
-            self._n_waiting += 1
-            if self._n_waiting >= LOSSES_FETCHED or not self._fetched:
-                self._fetch()
-            return
+            if value.device.type != "cpu":
+                self._waiting = value if self._waiting is None else self._waiting + value
+                self._n_waiting += 1
+                if self._n_waiting >= LOSSES_FETCHED or not self._fetched:
+                    self._fetch()
+                return
         number = float(value)
         if math.isfinite(number):
             self._sum += number

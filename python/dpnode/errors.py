@@ -64,7 +64,7 @@ _FIXES = {
     TENSORS: "build the model that the run was created with; "
              "dpnode ckpt export DIR shows its tensors: DIR/model.safetensors",
     OTHER_USER: "run the script as the user that runs dpnoded, or as root",
-    RUN_OVER: "dpnode status says which run this node is in; dpnode join TOKEN joins one",
+    RUN_OVER: "dpnode status; dpnode up if the node is down; dpnode join TOKEN if it has no run",
     BAD_PACKET: "install dpnode and this library of the same version: pip install ./python",
     NOT_FINITE: "lower the learning rate, clip gradients, or skip steps whose loss is not finite",
     TOO_MANY_SAMPLES: "take batches from run.shard(...), or say run.step(samples)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import time
 from typing import List, Mapping, Optional
 
 from .errors import Error, Offline, Timeout
+from .link import Link
 
 SOCKET_NAME = "script.sock"
 POLL_S = 0.05
@@ -29,16 +31,20 @@ def node_dir(given: Optional[str] = None, environment: Mapping[str, str] = os.en
 
 
 def daemon_runs(folder: str) -> bool:
-    """Whether the pid in the lock file of the node's directory is a live process."""
+    """Whether a daemon holds the lock of the node's directory, as the command line sees it (cli/start.c)."""
     try:
-        with open(os.path.join(folder, "lock"), encoding="ascii") as file:
-            pid = int(file.read(32).split()[0])
-        os.kill(pid, 0)
+        fd = os.open(os.path.join(folder, "lock"), os.O_RDONLY)
     except PermissionError:
-        return True  # The signal was refused: somebody is there.
-    except (OSError, ValueError, IndexError, OverflowError):
+        return True  # Of another user: somebody was there.
+    except OSError:
         return False
-    return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 class Place:
@@ -49,27 +55,34 @@ class Place:
         self.folder = node_dir(folder, self.environment)
         self.socket = os.path.join(self.folder, SOCKET_NAME)
 
-    def has_socket(self) -> bool:
-        return os.path.exists(self.socket)
+    def listens(self) -> bool:
+        """Whether a worker listens: a file alone may be what a worker that was killed has left."""
+        try:
+            Link(self.socket, 1.0).close()
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except OSError:
+            return True  # The session tells why it cannot be used.
+        return True
 
     def prepare(self, timeout: float) -> None:
-        """Returns when there is a socket; joins a run if there is a token and no socket.
+        """Returns when a worker listens; joins a run if there is a token and none does.
 
         Raises Offline if nobody will make one, Timeout if nobody has within the timeout.
         """
         deadline = time.monotonic() + timeout
-        if self.has_socket():
+        if self.listens():
             return
         if self._join_command() is not None:
             self._join(timeout)
-        elif not daemon_runs(self.folder):
-            raise Offline("no node is running", f"there is no {self.socket}",
-                          "dpnode join TOKEN; or DPNODE_TOKEN=TOKEN in the environment of the script; "
-                          "or DPNODE_DIR=DIR if the node is in another directory")
-        while not self.has_socket():
+        while not self.listens():
+            if not daemon_runs(self.folder):
+                raise Offline("no node is running", f"nobody listens at {self.socket}",
+                              "dpnode join TOKEN, or dpnode up if this node has a run; or DPNODE_TOKEN=TOKEN in the "
+                              "environment of the script; or DPNODE_DIR=DIR if the node is in another directory")
             if time.monotonic() >= deadline:
                 raise Timeout(f"the node accepts no script after {timeout:g} s",
-                              f"there is no {self.socket}; a node makes it when it has the run's model, and the run "
+                              f"nobody listens at {self.socket}; a node does when it has the run's model, and the run "
                               "has model.arch external", "dpnode why; a larger timeout=... if it is still fetching")
             time.sleep(POLL_S)
 

@@ -70,6 +70,7 @@ class Session:
         self._reserve: List[int] = []
         self._offline_order: Optional[Iterator[int]] = None
         self._slow = 0
+        self._ends = False
         self._told_round = 0
         self._next_check = 0.0
         self.samples_of_pass: Optional[int] = None  # None until a node, or a data set, tells
@@ -234,10 +235,14 @@ class Session:
                            "run.step(samples)")
 
     def _bear(self, refused: Refused) -> None:
-        """Ends quietly when the run does, comes back after a cut for slowness, and tells all other refusals."""
+        """Comes back to a node that ends or was too slow to wait for, and tells all other refusals.
+
+        A node that ends may be restarting, so it is waited for; one that stays away has left the run.
+        """
         self._drop()
         if refused.code == errors.RUN_OVER:
-            self.over = True
+            self._ends = True
+            self._reconnect()
             return
         if refused.code == errors.TOO_SLOW and self._slow < SLOW_MAX:
             self._slow += 1
@@ -277,7 +282,6 @@ class Session:
         """HELLO, WELCOME and the first look, until they succeed or the timeout has passed."""
         assert self._place is not None
         start = time.monotonic()
-        cause: object = "it closed the connection"
         while True:
             self._drop()
             try:
@@ -286,25 +290,32 @@ class Session:
             except PermissionError as error:
                 raise Error("the node's socket cannot be opened", str(error),
                             "run the script as the user that runs dpnoded, or as root") from error
-            except (Lost, OSError) as error:
-                cause = error
-            except Refused as refused:
-                if refused.code == errors.RUN_OVER and not first:
-                    self._drop()
-                    self.over = True
-                    return
-                if not self._may_try_again(refused, time.monotonic() - start):
+            except (Lost, OSError, Refused) as error:
+                if isinstance(error, Refused) and not self._may_try_again(error, time.monotonic() - start):
                     raise
-                cause = refused.what
-            if time.monotonic() - start >= self._timeout:
-                raise Timeout(f"the node has been away for {self._timeout:g} s", f"{self._place.socket}: {cause}",
-                              "dpnode up; dpnode status; a larger timeout=... outlasts longer restarts")
+                if time.monotonic() - start >= self._timeout:
+                    self._give_up(error, first)
+                    return
             time.sleep(POLL_S)
+
+    def _give_up(self, cause: Exception, first: bool) -> None:
+        assert self._place is not None
+        self._drop()
+        if self._ends and not first:
+            self.over = True
+            return
+        if isinstance(cause, Refused):
+            raise cause
+        raise Timeout(f"the node has been away for {self._timeout:g} s", f"{self._place.socket}: {cause}",
+                      "dpnode up; dpnode status; a larger timeout=... outlasts longer restarts") from cause
 
     def _may_try_again(self, refused: Refused, waited_s: float) -> bool:
         if refused.code == errors.TOO_SLOW:
             self._slow += 1
             return self._slow <= SLOW_MAX
+        if refused.code == errors.RUN_OVER:
+            self._ends = True
+            return True
         return refused.code == errors.ANOTHER_SCRIPT and waited_s < min(BUSY_S, self._timeout)
 
     def _connect(self, timeout: float) -> None:
@@ -325,6 +336,7 @@ class Session:
         if told.what not in (link.ASSIGN, link.OVER):
             raise ProtocolError("the node gave no weights", f"it said {link.NAMES[told.what]} first", "dpnode why")
         opened.timeout = self._timeout
+        self._ends = False
         self._obey(told)
 
     def _check_welcome(self, welcome: link.Welcome) -> None:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Where the node is, and how a script joins where none runs."""
 
+import fcntl
 import os
 import time
 import unittest.mock
@@ -26,6 +27,12 @@ class Joining(kit.Test):
     def place(self, **environment):
         return Place(self.dir, {"PATH": os.environ["PATH"], **environment})
 
+    def ready(self):
+        """A worker that listens as soon as its socket is moved to its place."""
+        worker = self.worker()
+        os.rename(worker.path, worker.path + ".ready")
+        return 'mv "$DPNODE_DIR/script.sock.ready" "$DPNODE_DIR/script.sock"'
+
     def program(self, text):
         path = os.path.join(self.dir, "dpnode")
         with open(path, "w", encoding="utf-8") as file:
@@ -41,28 +48,23 @@ class Joining(kit.Test):
 
     def test_a_daemon_whose_run_is_not_open_yet_is_waited_for(self):
         with open(os.path.join(self.dir, "lock"), "w", encoding="ascii") as file:
-            file.write(f"{os.getpid()}\n")
-        error = self.fails(dpnode.Timeout, self.place().prepare, 0.2)
-        self.assertIn("dpnode why", error.fix)
-
-    def test_the_lock_of_a_daemon_that_is_gone_is_no_daemon(self):
-        for text in ("", "x", "99999999999999999999", str(2 ** 22 + 1)):
-            with open(os.path.join(self.dir, "lock"), "w", encoding="ascii") as file:
-                file.write(text)
-            self.fails(dpnode.Offline, self.place().prepare, 30)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            error = self.fails(dpnode.Timeout, self.place().prepare, 0.2)
+            self.assertIn("dpnode why", error.fix)
+        self.fails(dpnode.Offline, self.place().prepare, 30)
 
     def test_a_token_in_the_environment_joins_and_is_no_argument(self):
-        program = self.program('echo "$# $1 $DPNODE_TOKEN $DPNODE_DIR" >"$DPNODE_DIR/said"; : >"$DPNODE_DIR/script.sock"')
+        program = self.program('echo "$# $1 $DPNODE_TOKEN $DPNODE_DIR" >"$DPNODE_DIR/said"; ' + self.ready())
         self.place(DPNODE_TOKEN="DPN1-XYZ", DPNODE_PROGRAM=program).prepare(10)
         with open(os.path.join(self.dir, "said"), encoding="utf-8") as file:
             self.assertEqual(file.read(), f"1 join DPN1-XYZ {self.dir}\n")
 
     def test_a_file_with_a_token_joins(self):
-        self.program('[ "$1 $2" = "join /a/token" ] && : >"$DPNODE_DIR/script.sock"')
+        self.program('[ "$1 $2" = "join /a/token" ] && ' + self.ready())
         self.place(DPNODE_TOKEN_FILE="/a/token", PATH=self.dir + ":" + os.environ["PATH"]).prepare(10)
 
     def test_a_daemon_that_goes_on_holds_nothing_up(self):
-        program = self.program('sleep 60 & echo $! >"$DPNODE_DIR/pid"; : >"$DPNODE_DIR/script.sock"')
+        program = self.program('sleep 60 & echo $! >"$DPNODE_DIR/pid"; ' + self.ready())
         started = time.monotonic()
         self.place(DPNODE_TOKEN="T", DPNODE_PROGRAM=program).prepare(30)
         self.assertLess(time.monotonic() - started, 10)
@@ -81,6 +83,14 @@ class Joining(kit.Test):
     def test_a_missing_program_is_named(self):
         error = self.fails(dpnode.Offline, self.place(DPNODE_TOKEN="T", DPNODE_PROGRAM="no-such-program").prepare, 5)
         self.assertIn("no-such-program", error.why)
+
+    def test_a_socket_that_a_killed_worker_left_is_no_worker(self):
+        worker = self.worker()
+        os.rename(worker.path, worker.path + ".kept")
+        worker.vanish()
+        os.rename(worker.path + ".kept", worker.path)
+        self.fails(dpnode.Offline, self.place().prepare, 30)
+        os.unlink(worker.path)
 
     def test_with_a_socket_nothing_is_joined(self):
         self.worker()

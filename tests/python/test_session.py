@@ -98,14 +98,20 @@ class Looks(SessionTest):
         session.step(0, 1.0)
         self.assertEqual((worker.seen.count("look"), session.draw(5)), (2, []))
 
-    def test_refusal_because_the_run_is_over_is_no_error_in_the_middle(self):
+    def test_a_node_that_ends_and_stays_away_ends_the_run_of_the_script(self):
+        worker = self.worker()
+        session = self.opened(timeout=0.3)
+        worker.refusal = (5, "the node leaves the run")
+        session.look()
+        self.assertEqual((session.over, session.draw(1)), (True, []))
+
+    def test_a_node_that_ends_and_comes_back_is_connected_again(self):
         worker = self.worker()
         session = self.opened()
-        worker.refusal = (5, "the node leaves the run")
-        worker.due("copy")
-        session.draw_for(1)
-        session.step(1, 1.0)
-        self.assertTrue(session.over)
+        worker.refusal = (5, "the trainer restarts")
+        threading.Timer(0.2, setattr, [worker, "refusal", None]).start()
+        session.look()
+        self.assertEqual((session.over, worker.connections), (False, 2))
 
     def test_steps_without_samples_are_told_at_the_first_copy(self):
         worker = self.worker()
@@ -288,8 +294,8 @@ class Refusals(SessionTest):
         worker = self.worker()
         worker.refusal = (code, text)
         session = self.session()
-        with unittest.mock.patch.object(session_module, "BUSY_S", 0.1):
-            return self.fails(dpnode.Refused, session.open)
+        session._timeout = 0.2
+        return self.fails(dpnode.Refused, session.open)
 
     def test_each_refusal_has_its_code_its_text_and_a_fix(self):
         for code in (1, 2, 3, 4, 5, 6, 8, 9, 10):
