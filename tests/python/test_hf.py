@@ -45,8 +45,9 @@ class Trainer(kit.Test):
         arguments = transformers.TrainingArguments(
             folder.name, **{"max_steps": 6, "per_device_train_batch_size": 4, "logging_steps": 2, "learning_rate": 1e-3,
                             "report_to": [], "save_strategy": "no", "disable_tqdm": True, **options})
-        return transformers.Trainer(network(), arguments, train_dataset=Numbers(length),
-                                    callbacks=[callback or dpnode.hf.Callback(dir=self.dir, timeout=5)])
+        self.made = transformers.Trainer(network(), arguments, train_dataset=Numbers(length),
+                                         callbacks=[callback or dpnode.hf.Callback(dir=self.dir, timeout=5)])
+        return self.made
 
     def test_a_trainer_takes_the_runs_weights_samples_and_rounds(self):
         worker = self.worker(weights=[0.5, 0.25], samples=100)
@@ -71,6 +72,13 @@ class Trainer(kit.Test):
         trainer.train()
         self.assertEqual(len(trainer.train_dataset.taken), 20)
         self.assertEqual(worker.header()[:2], (6, 20)) # 4 + 4 + 2, twice
+
+    def test_an_epoch_without_its_incomplete_batch_draws_no_samples_for_it(self):
+        worker = self.worker(samples=10)
+        self.trainer(length=10, max_steps=-1, num_train_epochs=2, dataloader_drop_last=True).train()
+        self.assertEqual((worker.header()[:2], worker.next_index), ((4, 16), 256))
+        self.assertEqual(len(self.made.train_dataset.taken), 16)
+        self.assertEqual(self.made.train_dataset.taken[8], 56 % 10)
 
     def test_a_run_that_ends_stops_the_trainer(self):
         worker = self.worker()
