@@ -40,6 +40,7 @@ class Batches:
 
 def check_length(session: Session, dataset: Sized) -> None:
     """The data set of every member has as many items as the run says."""
+    session.check_open()
     try:
         length = len(dataset)
     except TypeError:

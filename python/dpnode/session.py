@@ -97,8 +97,8 @@ class Session:
 
     @property
     def round(self) -> int:
-        """The round that steps are for."""
-        return self._numbers[memory.ROUND]
+        """The round that steps are for; while the node is paused its header may have 0, and this the last one."""
+        return self._numbers[memory.ROUND] or self._told_round
 
     @property
     def tokens(self) -> int:
@@ -122,6 +122,7 @@ class Session:
         self._place.prepare(self._timeout)
         self._table = table.encode(self._tensors.rows)
         self._is_open = True
+        self.over = self.paused = False
         self._reconnect(first=True)
         self._told_round = self.round
 
@@ -137,7 +138,9 @@ class Session:
     def forget(self) -> None:
         """In a child of the script: lets the connection go, so that the node sees when the script ends. The next step raises."""
         self._drop()
-        self._word = (memory.OVER,)
+        own = Memory()
+        own.word[0] = memory.OVER
+        self._word, self._numbers, self._reals = own.word, own.numbers, own.reals
 
     def _drop(self) -> None:
         if self._link is not None:
@@ -169,6 +172,11 @@ class Session:
         self._check_process()
         if self._is_open and not self.over and (self._link is None or self._link.is_readable()):
             self._attend()
+
+    def check_open(self) -> None:
+        if self._place is not None and not self._is_open:
+            raise Error("the run is not open", "it has samples between its beginning and its end only",
+                        "with dpnode.DiLoCo(...) as run: for batch in run.shard(...)")
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
@@ -358,9 +366,7 @@ class Session:
         self._check_process()
         if self._place is None:
             return self._draw_offline(n)
-        if not self._is_open:
-            raise Error("the run is not open", "samples can be drawn between its beginning and its end only",
-                        "with dpnode.DiLoCo(...) as run: for batch in run.shard(...)")
+        self.check_open()
         drawn: List[int] = []
         while len(drawn) < n and not self.over:
             if not self._reserve:

@@ -240,6 +240,17 @@ class Data(DiLoCoTest):
                                             (Pairs(), {"batch_size": 0}, "batch_size")):
                 self.assertIn(words, str(self.fails(dpnode.Mismatch, run.shard, dataset, **options)))
 
+    def test_samples_can_be_had_between_the_beginning_and_the_end_only(self):
+        self.worker()
+        run = self.run_of()
+        self.assertIn("not open", str(self.fails(dpnode.Error, run.shard, Pairs())))
+        with run:
+            going = iter(run.shard(Pairs(), batch_size=300))
+            next(going)
+        self.assertIn("not open", str(self.fails(dpnode.Error, next, going)))
+        with run: # And a run may begin again.
+            self.train(next(iter(run.shard(Pairs()))))
+
     def test_batches_of_before_a_restart_of_the_node_are_not_trained_on(self):
         worker = self.worker()
         with self.run_of() as run:

@@ -147,6 +147,21 @@ class Pauses(SessionTest):
         session.step(0, 0.0)
         self.assertEqual(self.floats.tensors["b"], [1])
 
+    def test_a_paused_node_whose_header_has_no_round_keeps_the_last_one(self):
+        worker = self.worker()
+        worker.now(7, 70)
+        session = self.opened(wait_while_paused=False)
+        rounds = []
+        session.on_round(rounds.append)
+        worker.pause()
+        worker.now(0, 70)
+        session.step(0, 0.0)
+        self.assertEqual((session.round, rounds), (7, []))
+        worker.pause(False)
+        worker.now(8, 80)
+        session.step(0, 0.0)
+        self.assertEqual((session.round, rounds), (8, [8]))
+
     def test_without_waiting_a_pause_is_only_told(self):
         worker = self.worker()
         session = self.opened(wait_while_paused=False)
@@ -372,13 +387,14 @@ class Forks(SessionTest):
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     def test_a_child_that_steps_or_draws_gets_an_error(self):
-        self.worker()
+        worker = self.worker()
         session = self.opened()
         session.draw(1)
         session.step(1, 0.0) # The socket is not due to be looked at now.
         self.assertEqual(self.child(lambda: session.step(1, 0.0)), 42)
         self.assertEqual(self.child(lambda: session.draw(1)), 42)
         self.assertEqual(self.child(session.look), 42)
+        self.assertEqual(worker.header()[:2], (1, 1)) # The child has not written there.
         session.look() # The connection of the parent is as it was.
 
     def test_a_child_does_not_hold_the_connection_open(self):
