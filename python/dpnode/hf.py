@@ -61,7 +61,7 @@ class Callback(TrainerCallback):
 
     def _lease(self, loader: Any) -> None:
         assert self.run is not None
-        batches = getattr(loader, "batch_sampler", None)
+        batches: Any = getattr(loader, "batch_sampler", None)
         if not hasattr(batches, "sampler") or isinstance(loader.dataset, torch.utils.data.IterableDataset):
             raise Mismatch("the Trainer's loader has no sampler that could be replaced", type(loader).__name__,
                            "dpnode.hf.Callback(leases=False)")

@@ -100,6 +100,8 @@ class Link:
 
     def is_readable(self, wait_s: float = 0.0) -> bool:
         """Whether something has come. Without a question open, that can only be the end of the connection."""
+        if self._socket is None:
+            return True
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(int(wait_s * 1000)))

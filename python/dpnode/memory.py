@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+from typing import Any, Optional
 
 from .errors import ProtocolError
 
@@ -38,8 +39,8 @@ class Memory:
     """
 
     def __init__(self, fd: int = -1, size: int = HEADER_BYTES, offset: int = 0, elements: int = 0) -> None:
-        self._map = None
-        self.floats = None
+        self._map: Optional[mmap.mmap] = None
+        self.floats: Any = None
         if fd >= 0:
             self._map = _map(fd, size, offset, elements)
             whole = memoryview(self._map)
@@ -54,7 +55,8 @@ class Memory:
 
     def close(self) -> None:
         """Gives the mapping back, as soon as nothing refers to it: tensors may still do so."""
-        self.floats = self.word = self.numbers = self.reals = None
+        self.floats = None
+        del self.word, self.numbers, self.reals
         if self._map is not None:
             try:
                 self._map.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import torch
 
@@ -28,7 +28,7 @@ class Optimizer(torch.optim.Optimizer):
     def __init__(self, *, optimizer: Any, params: Model, batch_size_per_step: Optional[int] = None, scheduler: Any = None,
                  **arguments: Any) -> None:
         if not isinstance(params, torch.nn.Module):
-            params = list(params.items() if isinstance(params, dict) else params)  # type: ignore[union-attr]
+            params = list(params.items() if isinstance(params, Mapping) else params)
         if not isinstance(optimizer, torch.optim.Optimizer):
             if not callable(optimizer):
                 raise Mismatch(f"optimizer={optimizer!r} cannot be used", "",

@@ -51,7 +51,8 @@ def named_tensors(model: Model, buffers: bool = False) -> List[Tuple[str, torch.
             raise Mismatch("parameters without names cannot travel", "every member must know which is which",
                            "give the model, or model.named_parameters()")
         return [(clean_name(name), tensor) for name, tensor in pairs if tensor.requires_grad]
-    found = [(clean_name(name), tensor) for name, tensor in model.named_parameters() if tensor.requires_grad]
+    found: List[Tuple[str, torch.Tensor]] = [(clean_name(name), tensor) for name, tensor in model.named_parameters()
+                                             if tensor.requires_grad]
     if buffers:
         saved = model.state_dict(keep_vars=True)
         found += [(clean_name(name), tensor) for name, tensor in model.named_buffers()
@@ -205,7 +206,7 @@ class Tensors:
         if not isinstance(model, torch.nn.Module):
             return {clean_name(name): tensor for name, tensor in
                     (model.items() if isinstance(model, Mapping) else model)}
-        found = {clean_name(name): tensor for name, tensor in model.named_parameters()}
+        found: Dict[str, torch.Tensor] = {clean_name(name): tensor for name, tensor in model.named_parameters()}
         if self._buffers:
             found.update((clean_name(name), tensor) for name, tensor in model.named_buffers())
         return found

@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 def layout(rows: Iterable[Row]) -> Tuple[bytes, Dict[str, Entry]]:
-    """The beginning of a file with these tensors, and the place of each: larger numbers first, then by name, so all are aligned."""
+    """The beginning of a file with these tensors, and the place of each: larger numbers first, so all are aligned."""
     rows = sorted(rows, key=lambda row: (-table.TYPE_BYTES[row.type], row.name))
     header: Dict[str, Any] = {"__metadata__": {"format": "pt"}}
     at = 0
@@ -98,8 +98,9 @@ class Reader:
         self.path = path
         try:
             with open(path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size > 0 else None
+                is_empty = os.fstat(file.fileno()).st_size == 0
+                # Private, since PyTorch warns of memory that cannot be written; a page that is only read is no copy.
+                self._map: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if not is_empty else b""
         except OSError as error:
             raise Mismatch(f"{path} cannot be read", str(error), "dpnode ckpt export DIR writes DIR/model.safetensors") from error
         self.entries = self._read()
@@ -112,7 +113,7 @@ class Reader:
         return Mismatch(f"{self.path} is no safetensors file", why, "dpnode ckpt export DIR writes DIR/model.safetensors")
 
     def _read(self) -> Dict[str, Entry]:
-        size = len(self._map) if self._map is not None else 0
+        size = len(self._map)
         if size < 8:
             raise self._bad(f"it has {size} bytes")
         header_bytes = struct.unpack_from("<Q", self._map)[0]
