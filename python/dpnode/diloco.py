@@ -36,7 +36,8 @@ class DiLoCo:
     optimizer: a look follows each of its steps; of several, each step of the last. None: the script calls step.
     unit: tokens that a sample counts as; a run says this itself, and one that says another number is refused.
     samples_per_step: counted for each step, for loops that do not iterate over shard.
-    buffers: floating buffers of the module that are saved travel too; the run must have been created with them.
+    buffers: floating buffers of the module that are saved travel too, but for running statistics, as those of
+    BatchNorm; the run must have been created with them.
     dir: the node's directory; else DPNODE_DIR, else dpnode's default.
     timeout: seconds of the longest wait for the node, in each call.
     wait_while_paused: a look waits while the node is paused, at most the timeout; the step after it waits again.

@@ -15,6 +15,10 @@ from .errors import Mismatch
 
 TYPES = {torch.float32: table.F32, torch.float16: table.F16, torch.bfloat16: table.BF16}
 
+# Statistics that a layer follows within some steps. An outer step longer than 1 makes them swing wider in every round,
+# and they then fill the updates in the place of weights, so they never travel.
+STATISTICS = ("running_mean", "running_var")
+
 Model = Union[torch.nn.Module, Mapping[str, torch.Tensor], Iterable[Tuple[str, torch.Tensor]]]
 
 
@@ -41,7 +45,10 @@ def clean_name(name: str) -> str:
 
 
 def named_tensors(model: Model, buffers: bool = False) -> List[Tuple[str, torch.Tensor]]:
-    """What travels, by name: parameters with requires_grad, tied ones once; with buffers also floating buffers that are saved."""
+    """What travels, by name: parameters with requires_grad, tied ones once.
+
+    With buffers also floating buffers that are saved, but for running statistics.
+    """
     model = unwrap(model)
     if not isinstance(model, torch.nn.Module):
         pairs = list(model.items() if isinstance(model, Mapping) else model)
@@ -56,7 +63,7 @@ def named_tensors(model: Model, buffers: bool = False) -> List[Tuple[str, torch.
     if buffers:
         saved = model.state_dict(keep_vars=True)
         found += [(clean_name(name), tensor) for name, tensor in model.named_buffers()
-                  if name in saved and tensor.is_floating_point()]
+                  if name in saved and tensor.is_floating_point() and name.rsplit(".", 1)[-1] not in STATISTICS]
     return found
 
 
@@ -104,7 +111,7 @@ def check_apart(named: Iterable[Tuple[str, torch.Tensor]]) -> None:
 class _Slot:
     """A tensor and its place in the vector. rest: what rounding to 16 bits has taken from it, as fp32 on the CPU, or None."""
 
-    __slots__ = ("name", "tensor", "offset", "elements", "shape", "rest", "is_variance")
+    __slots__ = ("name", "tensor", "offset", "elements", "shape", "rest")
 
     def __init__(self, name: str, tensor: torch.Tensor, offset: int) -> None:
         self.name = name
@@ -113,7 +120,6 @@ class _Slot:
         self.elements = tensor.numel()
         self.shape = tensor.shape
         self.rest: Optional[torch.Tensor] = None
-        self.is_variance = name.rsplit(".", 1)[-1] == "running_var" and not tensor.requires_grad
 
 
 class Tensors:
@@ -154,8 +160,6 @@ class Tensors:
                     exact += slot.rest
                 tensor.copy_(exact)
                 slot.rest = exact - _wide(tensor)
-            if slot.is_variance:
-                tensor.clamp_(min=0)  # Averaged steps can go beyond: a variance below 0 would be NaN later.
 
     def copy(self, floats: memoryview) -> None:
         """The tensors with what rounding took from them: else each round would publish its own rounding as work."""

@@ -16,6 +16,7 @@ if kit.has("torch"):
 def model_of():
     model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(2, 1).to(torch.bfloat16))
     model[0].bias.requires_grad_(False)
+    model.register_buffer("scale", torch.rand(2))
     return model
 
 
@@ -35,12 +36,10 @@ class Files(kit.Test):
     def test_a_loaded_model_is_the_saved_one(self):
         model, other = model_of(), model_of()
         dpnode.save_model(model, self.path, buffers=True)
-        with torch.no_grad():
-            other[1].running_mean += 5
         dpnode.load_model(other, self.dir, buffers=True) # A folder, as of dpnode ckpt export.
         for (name, one), two in zip(model.named_parameters(), other.parameters()):
             self.assertEqual(torch.equal(one, two), one.requires_grad, name)
-        self.assertTrue(torch.equal(model[1].running_mean, other[1].running_mean))
+        self.assertTrue(torch.equal(model.scale, other.scale))
 
     def test_number_types_are_converted(self):
         model = nn.Linear(2, 2)
