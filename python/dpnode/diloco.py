@@ -73,15 +73,19 @@ class DiLoCo:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.close(give=kind is None)
 
-    def close(self) -> None:
-        """Ends the connection; the optimizer is the script's alone again. What the node has not copied is not counted."""
+    def close(self, give: bool = True) -> None:
+        """Ends the connection; the optimizer is the script's alone again.
+
+        give: the steps since the node's last copy are handed in first. After an exception they are not: the
+        parameters may be anything.
+        """
         if self._unhook is not None:
             self._unhook()
             self._unhook = None
-        self._session.close()
+        self._session.close(give)
 
     def __reduce__(self) -> Any:
         raise Error("a run cannot be sent to another process", "it is a connection of this one",
@@ -142,8 +146,8 @@ class DiLoCo:
 
     @property
     def should_stop(self) -> bool:
-        """The run has ended, or the node leaves it."""
-        return self._session.over
+        """The run has the tokens that it was planned for, or the node has ended and stays away."""
+        return self._session.over or 0 < self.tokens_total <= self.tokens
 
     @property
     def paused(self) -> bool:

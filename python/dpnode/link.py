@@ -23,8 +23,9 @@ PACKET_MAX = 65536
 DRAW_MAX = 8000
 
 HELLO, WELCOME, REFUSED, LOOK, DO, DONE, DRAW, DRAWN = range(1, 9)
-GO, ASSIGN, ADD, COPY, PAUSED, OVER = range(6)
-NAMES = ("GO", "ASSIGN", "ADD", "COPY", "PAUSED", "OVER")
+GO, ASSIGN, ADD, COPY, PAUSED = range(5)
+WAIT, GIVE = 1, 2  # flags of LOOK
+NAMES = ("GO", "ASSIGN", "ADD", "COPY", "PAUSED")
 
 _WORDS = struct.Struct("<II")
 _WELCOME = struct.Struct("<IIQQQQQQ")
@@ -80,8 +81,8 @@ class Link:
             raise
         return Welcome(*rest), fds[0]
 
-    def look(self) -> Do:
-        return self._told(_WORDS.pack(LOOK, 0))
+    def look(self, flags: int = 0) -> Do:
+        return self._told(_WORDS.pack(LOOK, flags))
 
     def done(self, what: int, steps: int, samples: int, loss: float) -> Do:
         return self._told(_DONE.pack(DONE, what, steps, samples, loss))
@@ -111,7 +112,7 @@ class Link:
         _close_all(fds)
         _, *rest = self._unpack(_DO, DO, answer)
         told = Do(*rest)
-        if told.what > OVER:
+        if told.what > PAUSED:
             raise self._broken(f"DO {told.what}")
         return told
 

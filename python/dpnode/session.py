@@ -86,6 +86,7 @@ class Session:
 
     def _start_counts(self) -> None:
         self.steps = 0
+        self._given = 0  # of steps: those that the node has
         self.samples = 0
         self.loss = 0.0
         self.drawn = 0
@@ -126,8 +127,14 @@ class Session:
         self._reconnect(first=True)
         self._told_round = self.round
 
-    def close(self) -> None:
-        """Ends the connection. What was not copied is lost to the run; its samples are drawn again."""
+    def close(self, give: bool = False) -> None:
+        """Ends the connection. give: hands in the steps that the node has not copied; else they are lost to the run, and
+        their samples are drawn again."""
+        if give and self._link is not None and self._link.is_open and self.steps > self._given:
+            try:
+                self._obey(self._link.look(link.GIVE))
+            except (Error, Lost):
+                pass  # They are lost, as they would be without it.
         self._drop()
         self._is_open = False
         self._memory.close()
@@ -206,7 +213,7 @@ class Session:
             self._wait()
 
     def _obey(self, told: link.Do) -> None:
-        """Does what DO says until it is GO, PAUSED or OVER."""
+        """Does what DO says until it is GO or PAUSED."""
         assert self._link is not None
         floats, tensors = self._memory.floats, self._tensors
         self.paused = False
@@ -215,10 +222,6 @@ class Session:
                 return
             if told.what == link.PAUSED:
                 self.paused = True
-                return
-            if told.what == link.OVER:
-                self.over = True
-                self._drop()
                 return
             if told.what == link.ASSIGN:
                 tensors.assign(floats)
@@ -229,6 +232,8 @@ class Session:
                 tensors.copy(floats)
             what = told.what
             told = self._link.done(what, self.steps, self.samples, self.loss)
+            if what != link.ADD:
+                self._given = self.steps
             if what == link.COPY:
                 self._slow = 0
             elif what == link.ASSIGN:
@@ -341,7 +346,7 @@ class Session:
         self.generation += 1
         self.samples_of_pass, self.unit, self.tokens_total = welcome.samples, welcome.unit, welcome.tokens_total
         told = opened.look()
-        if told.what not in (link.ASSIGN, link.OVER):
+        if told.what != link.ASSIGN:
             raise ProtocolError("the node gave no weights", f"it said {link.NAMES[told.what]} first", "dpnode why")
         opened.timeout = self._timeout
         self._ends = False

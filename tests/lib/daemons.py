@@ -64,7 +64,7 @@ def _ports():
     return widest if len(widest) >= 1000 else range(5000, 65536)
 
 
-_held = []  # one socket per port that this process chose; the kernel frees them when the process ends
+_held = []  # descriptors, one per port that this process chose; the kernel frees them when the process ends
 
 
 def free_port(host="127.0.0.1"):
@@ -80,7 +80,7 @@ def free_port(host="127.0.0.1"):
             try:
                 name.bind(f"\0dpnode-test-port-{port}")
                 probe.bind((host, port))
-                _held.append(name)
+                _held.append(name.detach())
                 return port
             except OSError:
                 name.close()

@@ -13,8 +13,8 @@ import struct
 import threading
 
 HELLO, WELCOME, REFUSED, LOOK, DO, DONE, DRAW, DRAWN = range(1, 9)
-GO, ASSIGN, ADD, COPY, PAUSED, OVER = range(6)
-BITS = {COPY: 1, ADD: 2, ASSIGN: 4, PAUSED: 8, OVER: 16}
+GO, ASSIGN, ADD, COPY, PAUSED = range(5)
+BITS = {COPY: 1, ADD: 2, ASSIGN: 4, PAUSED: 8}
 OFFSET = 4096
 F_ADD_SEALS, SEAL_SHRINK, SEAL_GROW = 1033, 2, 4
 
@@ -102,6 +102,7 @@ class PlayedWorker:
     def over(self):
         with self._lock:
             self._over = True
+            self.refusal = (5, "the node ends")
             self._write_word()
 
     def vanish(self):
@@ -223,9 +224,11 @@ class PlayedWorker:
     def _answer(self, packet):
         kind = struct.unpack_from("<I", packet)[0]
         if kind == LOOK:
-            assert len(packet) == 8 and struct.unpack("<II", packet)[1] in (0, 1)
+            assert len(packet) == 8 and struct.unpack("<II", packet)[1] in (0, 1, 2)
             assert self._told is None, "LOOK in the place of DONE"
             self.seen.append("look")
+            if struct.unpack("<II", packet)[1] == 2:
+                self._due.append((COPY, None))
             return self._do()
         if kind == DONE:
             self._done(packet)
@@ -242,9 +245,7 @@ class PlayedWorker:
         return struct.pack(f"<II{n}Q", DRAWN, n, *indices)
 
     def _do(self):
-        if self._over:
-            what = OVER
-        elif self._due:
+        if self._due:
             what, floats = self._due[0]
             if what == ASSIGN:
                 self._fill(floats if floats is not None else self.weights)

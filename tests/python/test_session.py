@@ -89,14 +89,19 @@ class Looks(SessionTest):
             session.step(0, 0.0)
         self.assertEqual((rounds, session.tokens), ([4, 7], 70))
 
-    def test_the_end_of_the_run_ends_looks_and_samples(self):
+    def test_steps_since_the_last_copy_are_handed_in_at_the_end(self):
         worker = self.worker()
         session = self.opened()
-        worker.over()
-        session.step(0, 1.0)
-        self.assertTrue(session.over)
-        session.step(0, 1.0)
-        self.assertEqual((worker.seen.count("look"), session.draw(5)), (2, []))
+        session.draw(3)
+        session.step(1, 2.0)
+        worker.due("copy")
+        session.step(1, 2.0)
+        session.step(1, 2.0)
+        session.close(give=True)
+        self.assertEqual([one[1:3] for one in worker.seen if one[0] == "copy"], [(2, 2), (3, 3)])
+        session = self.opened()
+        session.close(give=True) # nothing to give
+        self.assertEqual(len([one for one in worker.seen if one[0] == "copy"]), 2)
 
     def test_a_node_that_ends_and_stays_away_ends_the_run_of_the_script(self):
         worker = self.worker()
