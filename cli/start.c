@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -73,12 +74,17 @@ static off_t size_of(const char *path)
 /* Runs in the child, and ends it. */
 static void become_daemon(const dp_start *start, const char *program, int out)
 {
+    /* The verb joins or creates a run itself. */
+    static const char *const first[] = {"DPNODE_TOKEN", "DPNODE_TOKEN_FILE", "DPNODE_CREATE_FROM"};
     const char *arguments[DP_START_ARGS_MAX] = {program, "--dir", start->dir, "--socket",
                                                 start->socket};
     size_t count = 5;
     for (size_t i = 0;
          start->extra != NULL && start->extra[i] != NULL && count + 1 < DP_START_ARGS_MAX; i++) {
         arguments[count++] = start->extra[i];
+    }
+    for (size_t i = 0; !start->by_environment && i < sizeof first / sizeof first[0]; i++) {
+        DP_IGNORE(unsetenv(first[i]) != 0); /* NOLINT(concurrency-mt-unsafe): one thread */
     }
     const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* Replaces the standard streams, so that no program waits for the daemon's end of a pipe. */
@@ -300,7 +306,11 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
     }
     const char *listen = dp_cmd_option(cmd, "listen");
     const char *const extra[] = {listen != NULL ? "--listen" : NULL, listen, NULL};
-    const dp_start start = {.dir = dir, .socket = cmd->socket, .extra = extra, .detach = true};
+    const dp_start start = {.dir = dir,
+                            .socket = cmd->socket,
+                            .extra = extra,
+                            .detach = true,
+                            .by_environment = strcmp(cmd->verb->name, "up") == 0};
     pid_t pid = 0;
     const int status = dp_start_daemon(&start, &pid, error);
     if (status != 0) {

@@ -16,6 +16,8 @@ typedef struct dp_start {
     const char *const *extra; /* further arguments of dpnoded, ended by NULL; may be NULL */
     volatile pid_t *pid;      /* gets the daemon's process id as soon as it runs; may be NULL */
     bool detach;              /* runs in its own session, so that it outlives the terminal */
+    /* joins or creates a run by DPNODE_TOKEN and its like (dpnoded(8)); else they are taken away */
+    bool by_environment;
 } dp_start;
 
 /* Starts a daemon without waiting: it may end at once. *pid: of the daemon. Returns as below. */

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,7 +14,7 @@
 #include "base/log.h"
 #include "daemon/control/check.h"
 #include "daemon/control/control.h"
-#include "daemon/control/token_file.h"
+#include "daemon/control/first_start.h"
 #include "daemon/host/disk_reserve.h"
 #include "daemon/net/transport.h"
 #include "daemon/peer/bandwidth_limiter.h"
@@ -71,7 +72,9 @@ static void print_help(void)
                settings[i].standard[0] != '\0' ? " [" : "", settings[i].standard,
                settings[i].standard[0] != '\0' ? "]" : "");
     }
-    printf("\nThe environment sets them too, as DPNODE_<NAME>.\n");
+    printf(
+        "\nThe environment sets them too, as DPNODE_<NAME>. DPNODE_TOKEN is an invite token, as in "
+        "the file of --token-file.\n");
 }
 
 static dp_status set_log(const dp_config *config, dp_log_sink **sink, dp_why *why)
@@ -264,7 +267,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     if (*member) {
         DP_TRY(dp_driver_open(&daemon->driver, daemon, facts, why));
     }
-    return dp_token_file_open(&daemon->token_file, daemon);
+    return dp_first_start_open(&daemon->first_start, daemon);
 }
 
 /* A running tool would keep the loop alive; nothing waits for its answer. */
@@ -281,8 +284,8 @@ static void close_all(dp_daemon *daemon)
 {
     dp_supervisor_close(daemon->supervisor);
     daemon->supervisor = NULL;
-    dp_token_file_close(daemon->token_file);
-    daemon->token_file = NULL;
+    dp_first_start_close(daemon->first_start);
+    daemon->first_start = NULL;
     dp_disk_reserve_close(daemon->disk_reserve);
     daemon->disk_reserve = NULL;
     dp_bandwidth_limiter_close(daemon->bandwidth_limiter);
@@ -415,6 +418,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "dpnoded: %s\n", why.text);
         return EXIT_USAGE;
     }
+    /* The trainer and scripts must not know it. */
+    DP_IGNORE(unsetenv("DPNODE_TOKEN") != 0); /* NOLINT(concurrency-mt-unsafe): one thread */
     if (help) {
         print_help();
         return 0;

@@ -75,6 +75,18 @@ static const char *unit_name(const json_t *run)
                : "tokens";
 }
 
+/* The first start (DPNODE_TOKEN_FILE, DPNODE_CREATE_FROM) has failed so far, or its token is not
+ * used. */
+static void print_problem(const json_t *status)
+{
+    const json_t *const problem = json_object_get(status, "problem");
+    if (problem != NULL) {
+        printf("%s %s: %s\nto correct it: %s\n", dp_json_text(problem, "code", ""),
+               dp_json_text(problem, "what", ""), dp_json_text(problem, "why", ""),
+               dp_json_text(problem, "fix", ""));
+    }
+}
+
 /* The first line: the run according to the chain. */
 static void print_chain(const json_t *status, const json_t *run)
 {
@@ -218,6 +230,7 @@ static int run_status(dp_cmd *cmd)
         print_run(result, run);
         print_pause(result);
         print_refused(run);
+        print_problem(result);
     } else {
         char up[DP_PRINT_CELL_MAX];
         dp_print_span((uint64_t)dp_json_int(result, "uptime_s", 0), up);
@@ -226,6 +239,10 @@ static int run_status(dp_cmd *cmd)
         if (json_object_get(result, "lost") != NULL) {
             printf("No run: %s. To join again: dpnode join TOKEN\n",
                    dp_json_text(result, "lost", ""));
+            print_problem(result);
+        } else if (json_object_get(result, "problem") != NULL) {
+            puts("No run yet; it tries again");
+            print_problem(result);
         } else {
             puts("No run yet; try: dpnode run create --demo kjv");
         }

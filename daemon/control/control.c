@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "daemon/control/control_socket.h"
+#include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/net/listener.h"
 
@@ -349,8 +350,7 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
     snprintf(error.fix, sizeof error.fix, "%s", fix);
     if (self == NULL) {
         if (call->client == DP_CALL_NOBODY) {
-            dp_event_log_add(call->daemon->event_log, DP_LOG_ERROR, "join.failed", 0, NULL,
-                             "%s: %s; fix: %s", what, why, fix);
+            dp_first_start_failed(call->daemon->first_start, &error);
         }
         return;
     }

@@ -27,7 +27,7 @@ void dp_control_on_round(dp_control *control, const dp_event_log_round *round);
 /* One request under way. A value: it may outlive its client; then replies are dropped. */
 typedef struct dp_call {
     const dp_daemon *daemon; /* not its control: that may be closed before the answer comes */
-    uint64_t client;         /* DP_CALL_NOBODY: the log reports its failure */
+    uint64_t client;         /* DP_CALL_NOBODY: of first_start.h, which reports its failure */
     uint64_t id;
 } dp_call;
 
@@ -70,7 +70,8 @@ dp_method dp_method_data;
 uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here);
 /* control_run.c */
 dp_method dp_method_run_create, dp_method_run_join;
-/* Joins like the method, without a request. The daemon must be idle. */
+/* Joins like the method, without a request, and tells first_start.h the outcome. The daemon must be
+ * idle. */
 void dp_run_join_unasked(dp_daemon *daemon, dp_view token);
 /* control_leave.c */
 dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/control/control.h"
+#include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/control/run_create.h"
 #include "daemon/peer/bandwidth_limiter.h"
@@ -250,6 +251,9 @@ static void reply_joined(joining *self)
         dp_pair_u64(&map, "ms", dp_unix_ms() - self->started_ms);
         dp_group_end(&map);
         dp_call_end(&self->call, &packer);
+    }
+    if (self->call.client == DP_CALL_NOBODY) {
+        dp_first_start_joined(self->daemon->first_start);
     }
     end_joining(self);
 }

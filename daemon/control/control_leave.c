@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "daemon/control/control.h"
 #include "daemon/control/export.h"
+#include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
@@ -123,6 +124,7 @@ static void on_leave_tick(uv_timer_t *timer)
         uv_close((uv_handle_t *)timer, on_leaving_closed);
         return;
     }
+    dp_first_start_stop(self->daemon->first_start);
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);

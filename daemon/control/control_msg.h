@@ -17,7 +17,9 @@
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?,
  *                       "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the
  *                       owner's order, "lost"?: text, the store was damaged and names no run any
- *                       more, "rss_bytes", "log_dropped", "run"?: {"name", "id",
+ *                       more, "problem"?: {"code", "what", "why", "fix"}: why the last try of
+ *                       first_start.h failed or its token is not used,
+ *                       "rss_bytes", "log_dropped", "run"?: {"name", "id",
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the
  *                       next record, "quorum", "listed", "loss"?, "exchanges", "rejected",

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "daemon/control/control.h"
+#include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
@@ -307,6 +308,21 @@ static void pack_pause(dp_group *map, const dp_daemon *daemon)
     }
 }
 
+/* The reason why a node with a token, or a manifest to create a run from, is in no run by it. */
+static void pack_problem(dp_group *map, const dp_daemon *daemon)
+{
+    const dp_control_error *const problem = dp_first_start_problem(daemon->first_start);
+    if (problem == NULL) {
+        return;
+    }
+    dp_group group = dp_map_begin(dp_pair(map, "problem"));
+    dp_pair_text(&group, "code", problem->code);
+    dp_pair_text(&group, "what", problem->what);
+    dp_pair_text(&group, "why", problem->why);
+    dp_pair_text(&group, "fix", problem->fix);
+    dp_group_end(&group);
+}
+
 void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     (void)parameters;
@@ -327,6 +343,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     dp_pair_hex(&map, "id", dp_view_of(self.bytes, sizeof self.bytes));
     dp_pair_u64(&map, "rss_bytes", resident_bytes());
     dp_pair_u64(&map, "log_dropped", daemon->log != NULL ? dp_log_sink_dropped(daemon->log) : 0);
+    pack_problem(&map, daemon);
     if (daemon->driver != NULL) {
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/control/control.h"
+#include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
@@ -361,6 +362,17 @@ static void add_refused(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+/* The first start has failed so far, or its token is not used. */
+static void add_problem(const dp_daemon *daemon, char *text, size_t size)
+{
+    const dp_control_error *const problem = dp_first_start_problem(daemon->first_start);
+    const size_t at = strlen(text);
+    if (problem != NULL) {
+        snprintf(text + at, size - at, "%s%s %s: %s. To correct it: %s", at > 0 ? "; " : "",
+                 problem->code, problem->what, problem->why, problem->fix);
+    }
+}
+
 static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
 {
     const uint32_t kept = dp_event_log_entries(daemon->event_log);
@@ -385,14 +397,16 @@ static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *
 
 void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    char text[1000];
+    char text[1500] = "";
     question about = {.since_ms = dp_unix_ms() - WHY_WINDOW_MS};
     dp_packer packer;
-    if (dp_call_driver(daemon, call) == NULL) {
+    const bool idle = daemon->driver == NULL;
+    const bool tried = dp_first_start_problem(daemon->first_start) != NULL;
+    if (!(idle && tried) && dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    about.has_round = dp_pack_get_u64(dp_pack_key(parameters, "round"), &about.round);
-    about.has_peer = dp_pack_key(parameters, "peer") != NULL;
+    about.has_round = !idle && dp_pack_get_u64(dp_pack_key(parameters, "round"), &about.round);
+    about.has_peer = !idle && dp_pack_key(parameters, "peer") != NULL;
     if (about.has_peer && !dp_call_find_peer(daemon, call, parameters, &about.peer)) {
         return;
     }
@@ -401,11 +415,14 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
         known = answer_round(daemon, about.round, text, sizeof text);
     } else if (about.has_peer) {
         answer_peer(daemon, &about.peer, text, sizeof text);
-    } else {
+    } else if (!idle) {
         answer_now(daemon, text, sizeof text);
         add_refused(daemon, text, sizeof text);
         add_trainer(daemon, text, sizeof text);
         add_clock(daemon, text, sizeof text);
+    }
+    if (!about.has_round && !about.has_peer) {
+        add_problem(daemon, text, sizeof text);
     }
     if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         return;

@@ -149,7 +149,8 @@ static void done_export(dp_store_thread_job *job)
         "--export",      manifest,  state, tokenizer,
         self->path,      "--umask", mask,  one ? self->form.option : NULL,
         self->form.type, NULL};
-    const dp_status status = dp_tool_run(self->daemon, arguments, on_tool, self);
+    const dp_status status =
+        dp_tool_run(self->daemon, self->daemon->config->worker, arguments, on_tool, self);
     if (status != DP_OK) {
         dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start",
                      dp_status_text(status));

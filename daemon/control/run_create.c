@@ -307,7 +307,7 @@ static dp_status start_tool(founding *self, const char *text_path)
     for (size_t i = 0; !config->observer && trains[i] != NULL; i++) {
         arguments[count++] = trains[i]; /* An observer never trains: any model fits. */
     }
-    return dp_tool_run(self->daemon, arguments, on_prepared, self);
+    return dp_tool_run(self->daemon, config->worker, arguments, on_prepared, self);
 }
 
 void dp_run_create_start(dp_daemon *daemon, const dp_run_create_request *request)

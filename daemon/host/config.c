@@ -100,8 +100,12 @@ static const dp_setting settings[] = {
      NUMBER(drain_time)},
     {"token-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
      "join the run of the invite token in this file, when the file exists, unless this node has a "
-     "run",
+     "run; with create-from the created run's invite is kept in it",
      TEXT(token_file)},
+    {"create-from", DP_SETTING_TEXT, "FILE", "", 0, 0,
+     "create a run from this manifest, which names its text, at the first start, if token-file "
+     "does not exist; demo:kjv is the demo",
+     TEXT(create_from)},
     {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "store and serve data, never train",
      NUMBER(observer)},
     {"one-level", DP_SETTING_FLAG, "", "0", 0, 1,
@@ -226,7 +230,8 @@ static void default_folders(dp_config *config)
     }
 }
 
-static void default_worker(dp_config *config)
+/* The path of a program beside this one. */
+static void find_beside(const char *name, char found[DP_CONFIG_PATH_MAX])
 {
     char path[DP_CONFIG_PATH_MAX];
     const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -235,12 +240,8 @@ static void default_worker(dp_config *config)
         path[size] = '\0';
         slash = strrchr(path, '/');
     }
-    if (slash == NULL) {
-        snprintf(config->worker, sizeof config->worker, "dpnode-worker");
-        return;
-    }
-    snprintf(config->worker, sizeof config->worker, "%.*s/dpnode-worker", (int)(slash - path),
-             path);
+    const int folder = slash != NULL ? (int)(slash + 1 - path) : 0;
+    snprintf(found, DP_CONFIG_PATH_MAX, "%.*s%s", folder, path, name);
 }
 
 dp_status dp_config_default(dp_config *config, dp_why *why)
@@ -250,7 +251,8 @@ dp_status dp_config_default(dp_config *config, dp_why *why)
         DP_TRY(dp_config_set(config, settings[i].name, settings[i].standard, why));
     }
     default_folders(config);
-    default_worker(config);
+    find_beside("dpnode-worker", config->worker);
+    find_beside("dpnode", config->cli);
     if (gethostname(config->name, sizeof config->name - 1) != 0 || config->name[0] == '\0') {
         snprintf(config->name, sizeof config->name, "node");
     }
@@ -284,6 +286,18 @@ static dp_status read_environment(dp_config *config, dp_why *why)
             config->from[i] = DP_SETTING_ENVIRONMENT;
         }
     }
+    return DP_OK;
+}
+
+/* It is no setting: an option would show it in the list of processes. */
+static dp_status read_token(dp_config *config, dp_why *why)
+{
+    const char *const token =
+        getenv("DPNODE_TOKEN"); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
+    if (token != NULL && strlen(token) >= sizeof config->token) {
+        return dp_why_set(why, DP_BADARG, "DPNODE_TOKEN is longer than any token");
+    }
+    snprintf(config->token, sizeof config->token, "%s", token != NULL ? token : "");
     return DP_OK;
 }
 
@@ -381,6 +395,12 @@ static dp_status check(const dp_config *config, dp_why *why)
                               needed[i].needs);
         }
     }
+    if (config->token[0] != '\0' &&
+        (config->token_file[0] != '\0' || config->create_from[0] != '\0')) {
+        return dp_why_set(why, DP_BADARG,
+                          "DPNODE_TOKEN is set besides %s; give one of them: unset DPNODE_TOKEN",
+                          config->token_file[0] != '\0' ? "token-file" : "create-from");
+    }
     dp_address addresses[DP_ADDRS_MAX];
     uint32_t n_addresses = 0;
     return dp_advertise_parse(config->advertise, addresses, &n_addresses, why);
@@ -393,6 +413,7 @@ dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, b
     *version = false;
     DP_TRY(dp_config_default(config, why));
     DP_TRY(read_environment(config, why));
+    DP_TRY(read_token(config, why));
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             *help = true;

@@ -52,6 +52,9 @@ typedef struct dp_config {
     uint64_t drain_time;                    /* seconds */
     char drain_on_file[DP_CONFIG_PATH_MAX]; /* empty: none is looked for */
     char token_file[DP_CONFIG_PATH_MAX];    /* empty: none is looked for */
+    char create_from[DP_CONFIG_PATH_MAX];   /* empty: no run is created without a command */
+    char token[DP_TOKEN_TEXT_MAX + 2];      /* DPNODE_TOKEN; empty: none */
+    char cli[DP_CONFIG_PATH_MAX];           /* path of dpnode, beside the running program */
     bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
     bool one_level;
@@ -88,7 +91,8 @@ DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char 
                                 dp_why *why);
 /* The setting must exist. */
 dp_setting_from dp_config_from(const dp_config *config, const char *name);
-/* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is
+/* Defaults, then DPNODE_<NAME> and DPNODE_TOKEN from the environment, then --name value and
+ * --name=value. argv[0] is
  * skipped. If neither gives listen and advertise, the variables of clouds are used
  * (daemon/host/advertise.h). *help is set by --help, *version by --version. DP_BADARG with a
  * sentence. */

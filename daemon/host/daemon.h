@@ -18,7 +18,7 @@ typedef struct dp_control dp_control;
 typedef struct dp_supervisor dp_supervisor;
 typedef struct dp_disk_reserve dp_disk_reserve;
 typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
-typedef struct dp_token_file dp_token_file;
+typedef struct dp_first_start dp_first_start;
 
 typedef struct dp_daemon {
     uv_loop_t *loop;
@@ -30,7 +30,7 @@ typedef struct dp_daemon {
     dp_control *control;
     dp_supervisor *supervisor;
     dp_disk_reserve *disk_reserve;
-    dp_token_file *token_file;
+    dp_first_start *first_start;
     dp_identity identity;
     uint64_t incarnation;
     uint64_t started_ms;                     /* unix */

@@ -66,13 +66,13 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     self->output[self->size] = '\0';
 }
 
-dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
-                      void *context)
+dp_status dp_tool_run(dp_daemon *daemon, const char *program, const char *const *arguments,
+                      dp_tool_done *done, void *context)
 {
-    char program[DP_CONFIG_PATH_MAX];
+    char path[DP_CONFIG_PATH_MAX];
     char copies[DP_TOOL_ARGUMENTS_MAX][ARGUMENT_MAX];
-    char *argv[DP_TOOL_ARGUMENTS_MAX + 2] = {program};
-    snprintf(program, sizeof program, "%s", daemon->config->worker);
+    char *argv[DP_TOOL_ARGUMENTS_MAX + 2] = {path};
+    snprintf(path, sizeof path, "%s", program);
     for (int i = 0; arguments[i] != NULL; i++) {
         if (i == DP_TOOL_ARGUMENTS_MAX || strlen(arguments[i]) >= ARGUMENT_MAX) {
             return DP_TOOBIG;
@@ -104,11 +104,11 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_d
         {.flags = UV_INHERIT_FD, .data.fd = ends[1]},
     };
     const uv_process_options_t options = {
-        .exit_cb = on_tool_exit, .file = program, .args = argv, .stdio = stdio, .stdio_count = 3};
+        .exit_cb = on_tool_exit, .file = path, .args = argv, .stdio = stdio, .stdio_count = 3};
     const int error = uv_spawn(daemon->loop, &self->process, &options);
     close(ends[1]);
     if (error != 0) {
-        snprintf(self->output, sizeof self->output, "%s: %s", program, uv_strerror(error));
+        snprintf(self->output, sizeof self->output, "%s: %s", path, uv_strerror(error));
         uv_close((uv_handle_t *)&self->process, on_closed);
         uv_close((uv_handle_t *)&self->pipe, on_closed);
         return DP_OK; /* done reports it. */

@@ -1,20 +1,24 @@
-/* Runs dpnode-worker once as a tool (--prepare, --export), asynchronously, and reports its result.
- * Loop thread only. */
+/* Runs a program of this package once as a tool (dpnode-worker --prepare, dpnode run create),
+ * asynchronously, and reports its result. Loop thread only. */
 #ifndef DP_DAEMON_HOST_TOOL_H
 #define DP_DAEMON_HOST_TOOL_H
 
 #include "daemon/host/daemon.h"
 
-enum { DP_TOOL_ARGUMENTS_MAX = 16, DP_TOOL_OUTPUT_MAX = 2048 };
+enum {
+    DP_TOOL_ARGUMENTS_MAX = 16,
+    DP_TOOL_OUTPUT_MAX = 6 * 1024 /* a token has at most 4096 characters */
+};
 
 /* exit: its exit status, -1 if it had none. output: its output, standard error included, cut at
  * DP_TOOL_OUTPUT_MAX, without the line feeds at its end. */
 typedef void dp_tool_done(void *context, int exit, const char *output);
 
-/* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also
- * when the program cannot be started. DP_TOOBIG, DP_NOMEM, DP_IO: it will not. */
-DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
-                              void *context);
+/* program: its path. arguments: after the program name, ended by NULL. Both are copied. DP_OK: done
+ * will be called, later, also when the program cannot be started. DP_TOOBIG, DP_NOMEM, DP_IO: it
+ * will not. */
+DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *program, const char *const *arguments,
+                              dp_tool_done *done, void *context);
 
 /* Makes a new folder in the daemon's directory, and removes it with its plain files. */
 DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX]);

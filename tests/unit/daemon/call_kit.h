@@ -6,6 +6,7 @@
 #define DP_TESTS_UNIT_DAEMON_CALL_KIT_H
 
 #include "daemon/control/control.h"
+#include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "tests/unit/daemon/desk.h"
 
@@ -37,8 +38,24 @@ static struct {
     dp_status ordered;
     char why[128]; /* that the order is answered with */
     uint32_t n_commands;
-    dp_command command; /* the last */
+    dp_command command;       /* the last */
+    dp_control_error problem; /* of the first start; code "": none */
+    uint32_t n_stops;         /* of it */
 } call_kit;
+
+/* ---- first_start.c */
+
+const dp_control_error *dp_first_start_problem(const dp_first_start *start)
+{
+    (void)start;
+    return call_kit.problem.code[0] != '\0' ? &call_kit.problem : NULL;
+}
+
+void dp_first_start_stop(dp_first_start *start)
+{
+    (void)start;
+    call_kit.n_stops++;
+}
 
 /* ---- control.c */
 

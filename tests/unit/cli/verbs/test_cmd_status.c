@@ -107,6 +107,24 @@ static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_retu
     assert_true(verb_said("No run: the store was damaged. To join again: dpnode join TOKEN"));
 }
 
+static void a_first_start_that_fails_is_told_with_its_fix(void **state)
+{
+    static const char problem[] =
+        "'problem': {'code': 'E0203', 'what': 'no token', 'why': 'cause', 'fix': 'a command'}";
+    static const char *const words[] = {"'state': 'idle', 'uptime_s': 60",
+                                        "'state': 'idle', 'lost': 'the store was damaged'",
+                                        "'state': 'joining', 'run': {'name': 'kjv'}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char answer[512];
+        snprintf(answer, sizeof answer, "{%s, %s}", words[i], problem);
+        verb_answer(answer);
+        assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+        assert_true(verb_said("E0203 no token: cause\nto correct it: a command\n"));
+        assert_false(verb_said("No run yet; try: dpnode run create"));
+    }
+}
+
 static void checks_end_with_0_or_1(void **state)
 {
     static const struct {
@@ -219,6 +237,7 @@ int main(void)
         VERB_TEST(a_node_that_trains_is_two_lines),
         VERB_TEST(what_is_wrong_is_a_line_with_what_to_ask),
         VERB_TEST(limits_and_memory_are_told_where_they_matter),
+        VERB_TEST(a_first_start_that_fails_is_told_with_its_fix),
         VERB_TEST(a_node_that_starts_or_joins_says_what_it_waits_for),
         VERB_TEST(a_run_of_any_model_counts_samples_and_waits_for_a_script),
         VERB_TEST(an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return),

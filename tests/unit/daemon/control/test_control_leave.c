@@ -71,6 +71,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     call_wait();
     assert_string_equal(text_at(call_body(), "run"), "kjv");
     assert_true(n_closed == 1 && desk.daemon.driver == NULL);
+    assert_int_equal(call_kit.n_stops, 1); /* No token brings it back. */
     CHECK_STATUS(dp_run_identity_load(desk.shelf.store, &facts), DP_NOTFOUND);
     assert_false(has_key());
     assert_true(bandwidth_limiter_kit.n_pauses == 1 && !bandwidth_limiter_kit.pause.holds);

@@ -179,6 +179,26 @@ static void a_halt_names_the_liar_and_a_lost_store_is_told(void **state)
     call_close();
 }
 
+static void the_problem_of_the_first_start_is_told_with_its_fix(void **state)
+{
+    (void)state;
+    open_node();
+    CALL_ALONE(dp_method_status);
+    assert_null(dp_pack_key(call_body(), "problem"));
+    call_kit.problem =
+        (dp_control_error){.code = "E0203", .what = "no token", .why = "cause", .fix = "a command"};
+    for (int i = 0; i < 2; i++) { /* In a run, and idle. */
+        CALL_ALONE(dp_method_status);
+        const dp_pack_value *const problem = dp_pack_key(call_body(), "problem");
+        assert_string_equal(text_at(problem, "code"), "E0203");
+        assert_string_equal(text_at(problem, "what"), "no token");
+        assert_string_equal(text_at(problem, "why"), "cause");
+        assert_string_equal(text_at(problem, "fix"), "a command");
+        desk.daemon.driver = NULL;
+    }
+    call_close();
+}
+
 static const dp_pack_value *peer_at(uint32_t index)
 {
     return dp_pack_at(dp_pack_key(call_body(), "peers"), index);
@@ -336,6 +356,7 @@ int main(void)
         cmocka_unit_test(values_unknown_before_the_node_runs_are_nil),
         cmocka_unit_test(rates_and_errors_are_told_where_they_are_known),
         cmocka_unit_test(limits_pause_and_clock_are_told_where_something_is_set_or_wrong),
+        cmocka_unit_test(the_problem_of_the_first_start_is_told_with_its_fix),
         cmocka_unit_test(a_halt_names_the_liar_and_a_lost_store_is_told),
         cmocka_unit_test(peers_are_listed_without_guests_that_have_gone),
         cmocka_unit_test(the_last_rounds_come_one_by_one_and_are_counted),

@@ -286,6 +286,22 @@ static void without_a_script_a_node_says_what_it_waits_for(void **state)
     call_close();
 }
 
+static void a_node_that_a_token_did_not_bring_into_a_run_says_why(void **state)
+{
+    (void)state;
+    open_node();
+    call_kit.problem =
+        (dp_control_error){.code = "E0216", .what = "not used", .why = "cause", .fix = "a command"};
+    assert_true(says_now("training in synchronous rounds") &&
+                answers("; E0216 not used: cause. To correct it: a command"));
+    desk.daemon.driver = NULL;
+    assert_true(says_now("E0216 not used: cause. To correct it: a command"));
+    call_kit.problem.code[0] = '\0';
+    CALL_ALONE(dp_method_why);
+    assert_string_equal(call_kit.error.code, "E0105"); /* As call_kit.h refuses idle nodes. */
+    call_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_pause_and_a_used_up_month_are_told_apart),
         cmocka_unit_test(a_halt_names_the_voter_or_the_two_forks),
         cmocka_unit_test(a_node_that_is_out_says_by_whose_wish),
+        cmocka_unit_test(a_node_that_a_token_did_not_bring_into_a_run_says_why),
         cmocka_unit_test(other_faults_are_added),
         cmocka_unit_test(a_member_is_found_by_name_and_by_both_forms_of_its_id),
         cmocka_unit_test(a_name_that_nobody_or_two_have_is_refused),

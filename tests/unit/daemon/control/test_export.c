@@ -43,9 +43,10 @@ dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes)
     return fclose(file) == 0 ? DP_OK : DP_IO;
 }
 
-dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
-                      void *context)
+dp_status dp_tool_run(dp_daemon *daemon, const char *program, const char *const *arguments,
+                      dp_tool_done *done, void *context)
 {
+    (void)program;
     (void)daemon;
     for (tool.n_words = 0; arguments[tool.n_words] != NULL; tool.n_words++) {
         CHECK(tool.n_words < WORDS_MAX);

@@ -63,9 +63,10 @@ dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes)
     return DP_OK;
 }
 
-dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
-                      void *context)
+dp_status dp_tool_run(dp_daemon *daemon, const char *program, const char *const *arguments,
+                      dp_tool_done *done, void *context)
 {
+    (void)program;
     (void)daemon;
     net.words[0] = '\0';
     for (size_t i = 0; arguments[i] != NULL; i++) {

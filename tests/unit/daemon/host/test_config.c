@@ -47,6 +47,8 @@ static void defaults_are_whole(void **state)
     assert_string_equal(config.log_level, "info");
     CHECK(config.dir[0] == '/' && config.socket[0] == '/' && config.name[0] != '\0');
     CHECK(strstr(config.worker, "dpnode-worker") != NULL);
+    CHECK(config.cli[0] == '/' && strcmp(strrchr(config.cli, '/'), "/dpnode") == 0);
+    CHECK(config.token[0] == '\0');
     assert_int_equal(config.nice, 10);
     CHECK(config.write_per_day == 50ULL << 30 && config.ballast == 64ULL << 20);
     CHECK(!config.observer);
@@ -75,6 +77,32 @@ static void a_flag_wins_over_the_environment_and_that_over_the_default(void **st
     CHECK_STATUS(read_arguments(&config, &why, 1, (const char *[]){"dpnoded"}), DP_BADARG);
     assert_non_null(strstr(why.text, "nice"));
     clear_environment(NULL);
+}
+
+static void a_token_comes_from_the_environment_alone_and_stands_alone(void **state)
+{
+    static char text[DP_TOKEN_TEXT_MAX + 3];
+    dp_config config;
+    dp_why why;
+    (void)state;
+    setenv("DPNODE_TOKEN", "DPN1-ABC", 1);
+    CHECK_OK(read_arguments(&config, &why, 1, (const char *[]){"dpnoded"}));
+    assert_string_equal(config.token, "DPN1-ABC");
+    CHECK_STATUS(
+        read_arguments(&config, &why, 3, (const char *[]){"dpnoded", "--create-from", "m.yaml"}),
+        DP_BADARG);
+    assert_non_null(strstr(why.text, "besides create-from"));
+    CHECK_STATUS(
+        read_arguments(&config, &why, 3, (const char *[]){"dpnoded", "--token-file", "/t"}),
+        DP_BADARG);
+    assert_non_null(strstr(why.text, "besides token-file"));
+    memset(text, 'A', sizeof text - 1);
+    setenv("DPNODE_TOKEN", text, 1);
+    CHECK_STATUS(read_arguments(&config, &why, 1, (const char *[]){"dpnoded"}), DP_BADARG);
+    assert_non_null(strstr(why.text, "longer than any token"));
+    unsetenv("DPNODE_TOKEN");
+    CHECK_STATUS(read_arguments(&config, &why, 3, (const char *[]){"dpnoded", "--token", "DPN1"}),
+                 DP_BADARG); /* Others would see it in the list of processes. */
 }
 
 static void sizes_take_suffixes_and_nothing_else(void **state)
@@ -251,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_whole),
         cmocka_unit_test(a_flag_wins_over_the_environment_and_that_over_the_default),
+        cmocka_unit_test(a_token_comes_from_the_environment_alone_and_stands_alone),
         cmocka_unit_test(sizes_take_suffixes_and_nothing_else),
         cmocka_unit_test(numbers_have_bounds_and_texts_a_length),
         cmocka_unit_test(flags_are_on_or_off_and_levels_have_names),

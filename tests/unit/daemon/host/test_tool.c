@@ -41,7 +41,8 @@ static void bench_open(struct bench *bench, const char *script)
 
 static void run_tool(struct bench *bench, const char *const *arguments)
 {
-    CHECK_OK(dp_tool_run(&bench->house.daemon, arguments, on_done, bench));
+    CHECK_OK(dp_tool_run(&bench->house.daemon, bench->house.daemon.config->worker, arguments,
+                         on_done, bench));
     turn_until(&bench->house.loop, is_done, bench);
     assert_int_equal(bench->n_done, 1);
 }
@@ -101,12 +102,13 @@ static void arguments_have_limits(void **state)
     bench_open(&bench, "exit 0");
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    CHECK_STATUS(dp_tool_run(&bench.house.daemon, (const char *[]){text, NULL}, on_done, &bench),
-                 DP_TOOBIG);
+    CHECK_STATUS(
+        dp_tool_run(&bench.house.daemon, "false", (const char *[]){text, NULL}, on_done, &bench),
+        DP_TOOBIG);
     for (int i = 0; i <= DP_TOOL_ARGUMENTS_MAX; i++) {
         many[i] = "x";
     }
-    CHECK_STATUS(dp_tool_run(&bench.house.daemon, many, on_done, &bench), DP_TOOBIG);
+    CHECK_STATUS(dp_tool_run(&bench.house.daemon, "false", many, on_done, &bench), DP_TOOBIG);
     assert_int_equal(bench.n_done, 0);
     many[DP_TOOL_ARGUMENTS_MAX] = NULL;
     run_tool(&bench, many);
