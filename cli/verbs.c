@@ -13,7 +13,8 @@ static const dp_verb *const verbs[] = {
     &dp_verb_ckpt_export, &dp_verb_sample,        &dp_verb_eval,
     &dp_verb_train,       &dp_verb_data_tokenize, &dp_verb_data_info,
     &dp_verb_data_verify, &dp_verb_data,          &dp_verb_web,
-    &dp_verb_swarm,       &dp_verb_completion,    &dp_verb_version,
+    &dp_verb_swarm,       &dp_verb_explain,       &dp_verb_completion,
+    &dp_verb_version,
 };
 
 const dp_verb *const *dp_verbs(size_t *count)
