@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain limits leave revoke ckpt sample eval train data web swarm explain completion version --help --version'
+    words='up down doctor run invite token join status peers audit rounds wait why logs pause resume drain limits leave revoke ckpt sample eval train data web swarm explain completion version --help --version'
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -25,8 +25,9 @@ _dpnode() {
     'peers'*) words="--sort $common" ;;
     'audit'*) words="$common" ;;
     'rounds'*) words="--last --follow $common" ;;
+    'wait'*) words="--round --loss --peers --timeout $common" ;;
     'why'*) words="$common" ;;
-    'logs'*) words="--last --follow $common" ;;
+    'logs'*) words="--last --follow --only $common" ;;
     'pause'*) words="$common" ;;
     'resume'*) words="$common" ;;
     'drain'*) words="--time --leave --keep-data --delete-run $common" ;;

@@ -13,18 +13,19 @@ enum { LAST_MAX = 1000000 };
 
 typedef struct stream {
     const dp_cmd *cmd;
+    const char *only; /* beginnings of the names of events, with commas; NULL: all events */
     uint64_t lines;
 } stream;
 
 /* ---- streams ---- */
 
-/* One call of rounds or events with their two options; none: the text for an empty list. */
-static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_notice,
-                      const char *none)
+/* One call of rounds or events with their options; none: the text for an empty list. */
+static int run_stream(const dp_cmd *cmd, const char *method, const char *only,
+                      dp_on_notice *on_notice, const char *none)
 {
     dp_control_error error;
     dp_client client;
-    uint64_t last = 20;
+    uint64_t last = only != NULL ? LAST_MAX : 20;
     json_t *result = NULL;
     if (!dp_cmd_number(cmd, "last", 0, LAST_MAX, &last, &error) ||
         dp_client_open(&client, cmd->socket, &error) != DP_OK) {
@@ -36,7 +37,7 @@ static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_no
     dp_pack_u64(&packer, last);
     dp_pack_text(&packer, "follow");
     dp_pack_bool(&packer, dp_cmd_option(cmd, "follow") != NULL);
-    stream lines = {.cmd = cmd};
+    stream lines = {.cmd = cmd, .only = only};
     const int status = dp_client_call(&client, &packer, on_notice, &lines, &result, &error);
     json_decref(result);
     dp_client_close(&client);
@@ -146,7 +147,7 @@ static int on_round(void *context, const json_t *notice)
 
 static int run_rounds(dp_cmd *cmd)
 {
-    return run_stream(cmd, "rounds", on_round, "no round is decided yet");
+    return run_stream(cmd, "rounds", NULL, on_round, "no round is decided yet");
 }
 
 const dp_verb dp_verb_rounds = {
@@ -161,10 +162,26 @@ const dp_verb dp_verb_rounds = {
 
 /* ---- logs ---- */
 
+/* Does the name begin with one of these words, which commas separate? */
+static bool begins_with(const char *name, const char *words)
+{
+    for (const char *at = words; *at != '\0'; at += *at == ',') {
+        const size_t size = strcspn(at, ",");
+        if (size > 0 && strncmp(name, at, size) == 0) {
+            return true;
+        }
+        at += size;
+    }
+    return false;
+}
+
 static int on_event(void *context, const json_t *notice)
 {
     stream *self = context;
     const json_t *event = json_object_get(notice, "event");
+    if (self->only != NULL && !begins_with(dp_json_text(event, "name", ""), self->only)) {
+        return 0;
+    }
     self->lines++;
     if (self->cmd->json) {
         return dp_cmd_print(json_deep_copy(event));
@@ -184,7 +201,10 @@ static int on_event(void *context, const json_t *notice)
 
 static int run_logs(dp_cmd *cmd)
 {
-    return run_stream(cmd, "events", on_event, "no events yet");
+    const char *const only = dp_cmd_option(cmd, "only");
+    return run_stream(cmd, "events", only, on_event,
+                      only == NULL ? "no events yet"
+                                   : "no event with such a name is kept; dpnode logs shows names");
 }
 
 const dp_verb dp_verb_logs = {
@@ -192,9 +212,11 @@ const dp_verb dp_verb_logs = {
     .run = run_logs,
     .arguments = "",
     .summary = "list the last events of this node",
-    .examples = "  dpnode logs -n 100\n  dpnode logs -f\n",
-    .options = {{"last", 'n', "N", "number of lines [20]"},
-                {"follow", 'f', NULL, "print new ones until Ctrl-C"}},
+    .examples = "  dpnode logs -n 100\n  dpnode logs -f --only join,trainer\n",
+    .options = {{"last", 'n', "N", "number of events [20, with --only all that are kept]"},
+                {"follow", 'f', NULL, "print new ones until Ctrl-C"},
+                {"only", 0, "NAMES",
+                 "only events whose name begins with one of these words: join,trainer"}},
 };
 
 /* ---- why ---- */

@@ -61,6 +61,8 @@ class FirstStart(SystemTest):
         self.assertEqual((told["uses"], "vote" in told["roles"]), (0, True))
         by_file = self.pod("by_file", DPNODE_TOKEN_FILE=invite)
         by_text = self.pod("by_text", DPNODE_TOKEN=token)
+        self.assertEqual(founder.ask("wait", "--peers", "3", "--timeout", "1m")["alive"], 3)
+        self.assertGreaterEqual(by_text.ask("wait", "--round", "3", "--loss", "9", "--timeout", "1m")["round"], 3)
         for node in (by_file, by_text):
             self.assertEqual(self.trains(node)["id"], created)
             self.assertNotIn("problem", node.ask("status"))
@@ -95,12 +97,17 @@ class FirstStart(SystemTest):
         self.assertEqual(self.problem(node, "E0215")["why"], path + ": the file is empty")
         self.file("token", "DPN1-junk\n")
         self.problem(node, "E0203")
+        names = [event["name"] for event in node.lines("logs", "--only", "join.fa,join.w")]
+        self.assertEqual(names, ["join.waits", "join.failed"])
+        self.assertIn("E0203", self.fails("E0129", 75, node.ask, "wait", "--round", "1", "--timeout", "1s")["why"])
         self.assertEqual(node.ask("status", "--check", "live")["state"], "idle") # its orchestrator need not restart it
         os.chmod(path, 0o644)
         self.file("token", token + "\n")
         self.trains(node)
         self.assertNotIn("problem", node.ask("status"))
-        self.fails("E0110", 69, self.pod("idle").ask, "why") # without a token, nothing is amiss
+        idle = self.pod("idle") # without a token, nothing is amiss
+        self.fails("E0110", 69, idle.ask, "why")
+        self.fails("E0110", 69, idle.ask, "wait", "--peers", "2")
 
     def test_a_token_that_others_can_read_is_used_and_the_log_says_so(self):
         """Docker and Kubernetes give secrets as files that all users of a container may read."""

@@ -76,6 +76,27 @@ static void an_event_is_a_line_that_cannot_steer_the_terminal(void **state)
     assert_null(strchr(verb_kit.out, '\x1b'));
 }
 
+static void events_are_chosen_by_the_beginning_of_their_name(void **state)
+{
+    static const char events[] =
+        "[{'event': {'id': 1, 'name': 'join.failed'}}, {'event': {'id': 2, 'name': 'rejoin'}}, "
+        "{'event': {'id': 3, 'name': 'trainer.up'}}, {'event': {'id': 4, 'name': 'joi'}}]";
+    (void)state;
+    verb_answer_after(events, "{'count': 4}");
+    assert_int_equal(VERB(dp_verb_logs, "--only", "join,trainer", "--json"), 0);
+    assert_true(verb_asked(0, "events", "{'last': 1000000, 'follow': false}"));
+    assert_string_equal(verb_kit.out, "{\"id\":1,\"name\":\"join.failed\"}\n"
+                                      "{\"id\":3,\"name\":\"trainer.up\"}\n");
+    verb_answer_after(events, "{'count': 4}");
+    assert_int_equal(VERB(dp_verb_logs, "-f", "-n", "9", "--only", ",,rejoin,", "--json"), 0);
+    assert_true(verb_asked(0, "events", "{'last': 9, 'follow': true}"));
+    assert_string_equal(verb_kit.out, "{\"id\":2,\"name\":\"rejoin\"}\n");
+    verb_answer_after(events, "{'count': 4}");
+    assert_int_equal(VERB(dp_verb_logs, "--only", ","), 0);
+    assert_true(verb_said("no event with such a name is kept"));
+    assert_int_equal(VERB(dp_verb_logs, "--only"), DP_EXIT_USAGE);
+}
+
 static void numbers_out_of_range_ask_nothing(void **state)
 {
     (void)state;
@@ -141,6 +162,7 @@ int main(void)
         VERB_TEST(where_nothing_is_to_be_listed_a_sentence_is_said),
         VERB_TEST(with_json_each_round_and_event_is_a_line_of_its_own),
         VERB_TEST(an_event_is_a_line_that_cannot_steer_the_terminal),
+        VERB_TEST(events_are_chosen_by_the_beginning_of_their_name),
         VERB_TEST(numbers_out_of_range_ask_nothing),
         VERB_TEST(why_asks_about_the_node_a_round_or_a_peer),
         VERB_TEST(a_question_that_is_not_understood_asks_nothing),
