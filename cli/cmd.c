@@ -17,6 +17,12 @@ static const dp_option common[] = {
 };
 enum { COMMON_COUNT = sizeof common / sizeof common[0] };
 
+const dp_option *dp_cmd_common(size_t *count)
+{
+    *count = COMMON_COUNT;
+    return common;
+}
+
 void dp_error_set(dp_control_error *error, int exit, const char *code, const char *fix,
                   const char *what, const char *why)
 {

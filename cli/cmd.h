@@ -62,6 +62,9 @@ struct dp_cmd {
     unsigned n_args;
 };
 
+/* The options that every verb has. */
+const dp_option *dp_cmd_common(size_t *count);
+
 /* Parses the arguments after the verb's words. On failure *error describes the mistake. */
 DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
                                dp_control_error *error);

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -184,9 +185,21 @@ class WithoutDaemon(SystemTest):
         done = subprocess.run(["bash"], input=script + ask, capture_output=True, check=False)
         self.assertEqual(done.stdout.strip(), b"create")
 
-    def test_the_completion_in_contrib_is_the_one_that_is_printed(self):
-        with open(os.path.join(ROOT, "contrib", "dpnode.bash"), "rb") as file:
-            self.assertEqual(file.read(), dpnode("completion", "bash").stdout)
+    def test_the_completions_in_contrib_are_those_that_are_printed(self):
+        for shell in ("bash", "zsh", "fish"):
+            with open(os.path.join(ROOT, "contrib", "dpnode." + shell), "rb") as file:
+                self.assertEqual(file.read(), dpnode("completion", shell).stdout, shell)
+
+    def test_the_completions_of_zsh_and_fish_answer_where_these_are_installed(self):
+        asks = {"zsh": ("-f", "compdef() { :; }; _files() { :; }; _describe() { print -rl -- ${(PM)2:#${words[CURRENT]}*}; }; source FILE; "
+                              "words=(dpnode ckpt ve); CURRENT=3; _dpnode"),
+                "fish": ("--no-config", "source FILE; complete -C 'dpnode ckpt ve'")}
+        for shell, (flag, ask) in asks.items():
+            if shutil.which(shell) is None:
+                continue
+            file = os.path.join(ROOT, "contrib", "dpnode." + shell)
+            done = subprocess.run([shell, flag, "-c", ask.replace("FILE", file)], capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(re.sub(r"[:\t]", ": ", done.stdout), "verify: read every checkpoint and check its hashes\n", done.stderr)
 
     def test_the_manual_has_every_verb_with_its_options(self):
         with open(os.path.join(ROOT, "docs", "man", "dpnode.1"), encoding="utf-8") as file:

@@ -13,6 +13,7 @@ import systemtest  # noqa: E402
 from systemtest import BINARIES, TINY, SystemTest, tiny_text  # noqa: E402
 
 BESIDE = ("share/man/man1/dpnode.1", "share/man/man8/dpnoded.8", "share/bash-completion/completions/dpnode",
+          "share/zsh/site-functions/_dpnode", "share/fish/vendor_completions.d/dpnode.fish",
           "share/doc/dpnode/README.md", "share/doc/dpnode/docs/PROTOCOL.md", "share/doc/dpnode/docs/examples/kjv.yaml",
           "share/doc/dpnode/LICENSE", "share/doc/dpnode/docs/web.png", "share/doc/dpnode/contrib/prometheus/alerts.yml")
 # dpnode-web is built where libmicrohttpd is.

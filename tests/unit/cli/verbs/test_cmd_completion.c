@@ -1,4 +1,4 @@
-/* completion: the script that a shell reads has every verb and option of the table. */
+/* completion: the scripts that shells read have every verb and option of the table. */
 #include <sys/wait.h>
 
 #include "tests/unit/cli/verb_kit.h"
@@ -22,6 +22,57 @@ static void every_verb_and_option_stands_in_the_script(void **state)
             assert_true(option != NULL && option < end);
         }
     }
+}
+
+/* The line that begins with this text; its end. */
+static const char *line_of(const char *text, const char **end)
+{
+    const char *const at = strstr(verb_kit.out, text);
+    if (at == NULL) {
+        print_error("no line %s\n", text);
+    }
+    assert_non_null(at);
+    *end = strchr(at, '\n');
+    return at;
+}
+
+static void the_scripts_of_zsh_and_fish_have_them_with_what_they_do(void **state)
+{
+    size_t count = 0;
+    const dp_verb *const *verbs = dp_verbs(&count);
+    char text[256];
+    const char *end = NULL;
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        const bool pair = strchr(verbs[i]->name, ' ') != NULL;
+        assert_int_equal(VERB(dp_verb_completion, "zsh"), 0);
+        snprintf(text, sizeof text, "      '%s'%s) found=(", verbs[i]->name, pair ? "" : "*");
+        const char *const at = line_of(text, &end);
+        for (size_t k = 0; k < DP_OPTIONS_MAX && verbs[i]->options[k].name != NULL; k++) {
+            snprintf(text, sizeof text, " '--%s:", verbs[i]->options[k].name);
+            const char *const option = strstr(at, text);
+            assert_true(option != NULL && option < end);
+        }
+        assert_true(strstr(at, " '--help:show this help' ) ;;") < end);
+        assert_int_equal(VERB(dp_verb_completion, "fish"), 0);
+        for (size_t k = 0; k < DP_OPTIONS_MAX && verbs[i]->options[k].name != NULL; k++) {
+            const dp_option *const option = &verbs[i]->options[k];
+            snprintf(text, sizeof text, " -n '__dpnode_typed %s'%s%.1s -l %s%s -d '",
+                     verbs[i]->name, option->letter != 0 ? " -s " : "", &option->letter,
+                     option->name, option->value != NULL ? " -r" : "");
+            line_of(text, &end);
+        }
+    }
+    line_of(
+        "complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a token -d 'inspect, "
+        "ls, revoke, rotate'\n",
+        &end);
+    line_of("complete -c dpnode -n '__dpnode_next ckpt' -f -a verify -d 'read every", &end);
+    line_of("a round has counted this node\\'s work, then stop the daemon'\n", &end); /* A quote. */
+    assert_int_equal(VERB(dp_verb_completion, "zsh"), 0);
+    line_of("      'token:inspect, ls, revoke, rotate'\n", &end);
+    line_of("'rounds:list the last rounds\\: updates counted, duration, loss'\n", &end);
+    line_of("a round has counted this node'\\''s work, then stop the daemon'\n", &end);
 }
 
 /* Asks bash what it would complete; the words are typed, the last one is begun. */
@@ -66,7 +117,7 @@ static void a_shell_completes_verbs_second_words_and_options(void **state)
 static void another_shell_is_refused(void **state)
 {
     (void)state;
-    assert_int_equal(VERB(dp_verb_completion, "fish"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_completion, "tcsh"), DP_EXIT_USAGE);
     assert_true(verb_warned("there is no completion for this shell"));
     assert_string_equal(verb_kit.out, "");
     assert_int_equal(VERB_ALONE(dp_verb_completion), DP_EXIT_USAGE);
@@ -76,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         VERB_TEST(every_verb_and_option_stands_in_the_script),
+        VERB_TEST(the_scripts_of_zsh_and_fish_have_them_with_what_they_do),
         VERB_TEST(a_shell_completes_verbs_second_words_and_options),
         VERB_TEST(another_shell_is_refused),
     };
