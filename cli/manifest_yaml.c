@@ -17,8 +17,9 @@
 enum { KEY_MAX = 64, KEYS_MAX = 128 };
 
 /* Text keys come first, then the rows of words and the rows of numbers of base/run/manifest.h. */
-typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_PRESET, KEY_MODE, TEXT_KEYS } text_key;
-static const char *const text_keys[TEXT_KEYS] = {"name", "text", "model.preset", "round.mode"};
+typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_FROM, KEY_PRESET, KEY_MODE, TEXT_KEYS } text_key;
+static const char *const text_keys[TEXT_KEYS] = {"name", "text", "from", "model.preset",
+                                                 "round.mode"};
 
 typedef struct reading {
     yaml_parser_t parser;
@@ -262,6 +263,9 @@ static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, 
     }
     if (key == KEY_TEXT) {
         return take_text(self, mark, name, value, file->text_path, sizeof file->text_path);
+    }
+    if (key == KEY_FROM) {
+        return take_text(self, mark, name, value, file->from_path, sizeof file->from_path);
     }
     if (key == KEY_PRESET) {
         return take_preset(self, mark, value);
@@ -526,6 +530,7 @@ dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, const dp_m
         dp_manifest_set_model(&file->manifest, model);
     }
     file->text_path[0] = '\0';
+    file->from_path[0] = '\0';
     what->text[0] = '\0';
     fix->text[0] = '\0';
     if (bytes.size > DP_YAML_BYTES_MAX) {

@@ -282,7 +282,8 @@ static int run_doctor(dp_cmd *cmd)
         dp_run_text_path(cmd->args[0], &file, text);
         all.plan = dp_plan_ask(&file.manifest, dp_json_text(all.check, "backend", NULL),
                                dp_plan_data_bytes(text));
-        if (text[0] == '\0' || dp_plan_text_holds(&file.manifest, text, text_why)) {
+        if (text[0] == '\0' || file.from_path[0] != '\0' ||
+            dp_plan_text_holds(&file.manifest, text, text_why)) {
             text_why[0] = '\0';
         }
     }

@@ -18,7 +18,42 @@
 
 /* ---- the manifest and its text ---- */
 
-int dp_run_manifest_read(const char *path, const dp_model_config *model, dp_manifest_file *file,
+/* A path that the manifest at manifest_path names: absolute, or relative to it. "": too long. */
+static void named_path(const char *manifest_path, const char *named, char path[DP_CLI_PATH_MAX])
+{
+    const char *slash = named[0] == '/' ? NULL : strrchr(manifest_path, '/');
+    const int folder = slash != NULL ? (int)(slash + 1 - manifest_path) : 0;
+    const int size = snprintf(path, DP_CLI_PATH_MAX, "%.*s%s", folder, manifest_path, named);
+    if (size >= DP_CLI_PATH_MAX || named[0] == '\0') {
+        path[0] = '\0';
+    }
+}
+
+void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
+                      char path[DP_CLI_PATH_MAX])
+{
+    named_path(manifest_path, file->text_path, path);
+}
+
+/* With weights, model keys that are not given are those of the weights, as with a preset. */
+static dp_status read_yaml(dp_view bytes, const char *path, const char *from,
+                           dp_manifest_file *file, dp_why *what, dp_why *fix)
+{
+    dp_model_config model;
+    char named[DP_CLI_PATH_MAX] = "";
+    if (from == NULL) {
+        const dp_status status = dp_manifest_yaml_read(bytes, path, NULL, file, what, fix);
+        named_path(path, file->from_path, named);
+        if (named[0] == '\0' || !dp_plan_model(named, &model)) {
+            return status;
+        }
+        return dp_manifest_yaml_read(bytes, path, &model, file, what, fix);
+    }
+    const bool known = dp_plan_model(from, &model);
+    return dp_manifest_yaml_read(bytes, path, known ? &model : NULL, file, what, fix);
+}
+
+int dp_run_manifest_read(const char *path, const char *from, dp_manifest_file *file,
                          dp_control_error *error)
 {
     dp_buf buf;
@@ -36,8 +71,7 @@ int dp_run_manifest_read(const char *path, const dp_model_config *model, dp_mani
         dp_buf_close(&buf);
         return error->exit;
     }
-    const dp_status status =
-        dp_manifest_yaml_read(dp_buf_view(&buf), path, model, file, &what, &fix);
+    const dp_status status = read_yaml(dp_buf_view(&buf), path, from, file, &what, &fix);
     dp_buf_close(&buf);
     if (status != DP_OK) {
         dp_error_set(error, DP_EXIT_DATA, "E0301",
@@ -64,18 +98,6 @@ static int demo_manifest(const char *name, dp_manifest_file *file, dp_control_er
         return error->exit;
     }
     return 0;
-}
-
-void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
-                      char path[DP_CLI_PATH_MAX])
-{
-    const char *slash = file->text_path[0] == '/' ? NULL : strrchr(manifest_path, '/');
-    const int folder = slash != NULL ? (int)(slash + 1 - manifest_path) : 0;
-    const int size =
-        snprintf(path, DP_CLI_PATH_MAX, "%.*s%s", folder, manifest_path, file->text_path);
-    if (size >= DP_CLI_PATH_MAX || file->text_path[0] == '\0') {
-        path[0] = '\0';
-    }
 }
 
 static int find_text(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
@@ -122,7 +144,7 @@ static int find_tensors(const dp_run_source *source, dp_run_input *input, dp_con
                            "the line text:",
                      "this run takes no text",
                      "model.arch is external: its script alone reads data");
-    } else if (source->from == NULL) {
+    } else if (input->from_path[0] == '\0') {
         dp_error_set(error, DP_EXIT_USAGE, "E0314", fix, "the run has no model to begin from",
                      "model.arch is external: a safetensors file gives names, shapes and first "
                      "weights of the tensors");
@@ -134,38 +156,46 @@ static int find_tensors(const dp_run_source *source, dp_run_input *input, dp_con
     return error->exit;
 }
 
-/* With weights, model keys that are not given are those of the weights, as with a preset. */
-static int read_manifest(const dp_run_source *source, const dp_model_config *model,
-                         dp_manifest_file *file, dp_control_error *error)
+static int read_manifest(const dp_run_source *source, dp_manifest_file *file,
+                         dp_control_error *error)
 {
+    dp_model_config model;
     if (source->demo != NULL) {
         return demo_manifest(source->demo, file, error);
     }
     if (source->path != NULL) {
-        return dp_run_manifest_read(source->path, model, file, error);
+        return dp_run_manifest_read(source->path, source->from, file, error);
     }
     *file = (dp_manifest_file){.text_path = ""};
     dp_manifest_default(&file->manifest);
-    if (model != NULL) {
-        dp_manifest_set_model(&file->manifest, model);
+    if (source->from != NULL && dp_plan_model(source->from, &model)) {
+        dp_manifest_set_model(&file->manifest, &model);
+    }
+    return 0;
+}
+
+/* The weights of --from, or those that the manifest names. */
+static int find_weights(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
+{
+    char named[DP_CLI_PATH_MAX] = "";
+    input->from_path[0] = '\0';
+    if (source->from == NULL && source->path != NULL) {
+        named_path(source->path, input->file.from_path, named);
+    }
+    const char *const from = source->from != NULL ? source->from : named;
+    if (from[0] != '\0' && dp_path_absolute(from, input->from_path) != DP_OK) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
+                     "the path of the weights is too long", from);
+        return error->exit;
     }
     return 0;
 }
 
 int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
 {
-    dp_model_config model;
-    bool known = false;
     *input = (dp_run_input){.text_is_ours = false};
-    if (source->from != NULL && dp_path_absolute(source->from, input->from_path) != DP_OK) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
-                     "the path of the weights is too long", source->from);
-        return error->exit;
-    }
-    if (source->from != NULL) {
-        known = dp_plan_model(input->from_path, &model);
-    }
-    const int status = read_manifest(source, known ? &model : NULL, &input->file, error);
+    int status = read_manifest(source, &input->file, error);
+    status = status == 0 ? find_weights(source, input, error) : status;
     if (status != 0) {
         return status;
     }
@@ -386,7 +416,9 @@ static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
     char text[DP_PLAN_WHY_MAX] = "";
     char disk[DP_PLAN_WHY_MAX] = "";
     dp_path_dir(NULL, dir);
-    if (input->text_path[0] == '\0' || dp_plan_text_holds(manifest, input->text_path, text)) {
+    /* The tokenizer of other weights is known only when the text is prepared. */
+    if (input->text_path[0] == '\0' || input->from_path[0] != '\0' ||
+        dp_plan_text_holds(manifest, input->text_path, text)) {
         text[0] = '\0';
     }
     if (dp_plan_disk_holds(manifest, data_bytes, dir, disk)) {
@@ -413,7 +445,6 @@ static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
 static bool find_inputs(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
 {
     const bool external = dp_manifest_external(&input->file.manifest);
-    input->from_path[0] = '\0';
     input->text_path[0] = '\0';
     if (source->from != NULL && !external) {
         dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode run create --help",
@@ -421,13 +452,11 @@ static bool find_inputs(const dp_run_source *source, dp_run_input *input, dp_con
                      "memory for another model follows from its manifest");
         return false;
     }
-    if (source->from != NULL && dp_path_absolute(source->from, input->from_path) != DP_OK) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
-                     "the path of the weights is too long", source->from);
+    if (find_weights(source, input, error) != 0) {
         return false;
     }
     if (external) {
-        return (source->from == NULL && input->file.text_path[0] == '\0') ||
+        return (input->from_path[0] == '\0' && input->file.text_path[0] == '\0') ||
                find_tensors(source, input, error) == 0;
     }
     return input->file.text_path[0] == '\0' || find_text(source, input, error) == 0;
@@ -445,7 +474,7 @@ static int run_validate(dp_cmd *cmd)
                      "an argument is missing", "usage: dpnode run validate FILE, or --keys");
         return dp_cmd_fail(cmd, &error);
     }
-    if (dp_run_manifest_read(cmd->args[0], NULL, &input.file, &error) != 0) {
+    if (dp_run_manifest_read(cmd->args[0], dp_cmd_option(cmd, "from"), &input.file, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     /* A manifest may lack a text; if it names one, that text is to be used. */

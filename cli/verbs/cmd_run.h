@@ -22,9 +22,10 @@ typedef struct dp_run_input {
     char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are initialized from the seed */
 } dp_run_input;
 
-/* A manifest file. model: as in manifest_yaml.h. 0 or the exit status of *error. */
-DP_MUST int dp_run_manifest_read(const char *path, const dp_model_config *model,
-                                 dp_manifest_file *file, dp_control_error *error);
+/* A manifest file. from: the weights that the run starts from; NULL: those that the file names, if
+ * it names any. 0 or the exit status of *error. */
+DP_MUST int dp_run_manifest_read(const char *path, const char *from, dp_manifest_file *file,
+                                 dp_control_error *error);
 
 /* The path of the data named by the manifest at this path, absolute or relative to it; "" if it
  * names none, or too long a path. */

@@ -187,6 +187,15 @@ class FirstStart(SystemTest):
         self.assertNotEqual(pod.ask("status")["id"], before)
         self.assertEqual(founder.run()["members"], 2)
 
+    def test_a_manifest_may_name_the_tensors_of_any_model(self):
+        header = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+        self.file("any.safetensors", len(header).to_bytes(8, "little") + header + bytes(8))
+        path = self.file("any.yaml", "name: any\nmodel: {arch: external}\nfrom: any.safetensors\ndata: {samples: 100}\n"
+                                     "members: {trust: members}\n")
+        node = self.pod("node", DPNODE_CREATE_FROM=path)
+        wait_for(lambda: node.ask("status")["state"] == "waiting", PATIENCE_S, "it holds the model, and waits for a script")
+        self.assertEqual(node.run()["name"], "any")
+
     def test_a_manifest_that_cannot_be_used_is_named_and_may_be_corrected(self):
         node = self.folder.node("node")
         path = os.path.join(self.folder.path, "tiny.yaml")

@@ -124,12 +124,23 @@ static void every_row_can_be_set_to_its_standard(void **state)
     }
 }
 
+static void the_weights_are_read_also_where_only_their_model_makes_the_rest_right(void **state)
+{
+    (void)state;
+    CHECK_OK(read_text("text: b\nfrom: ../SmolLM2\n"));
+    CHECK(strcmp(file.from_path, "../SmolLM2") == 0);
+    CHECK_STATUS(read_text("from: m\nmodel: {width: 33, heads: 2}\n"), DP_BADMSG);
+    CHECK(strcmp(file.from_path, "m") == 0);
+    CHECK_STATUS(read_text("colour: red\nfrom: m\n"), DP_BADMSG);
+    CHECK(file.from_path[0] == '\0');
+}
+
 static void words_and_the_text_are_read(void **state)
 {
     (void)state;
     CHECK_OK(
         read_text("text: ../book.txt\ntrain: {schedule: wsd}\nround: {codec: int8, time: 0.5}\n"));
-    CHECK(strcmp(file.text_path, "../book.txt") == 0);
+    CHECK(strcmp(file.text_path, "../book.txt") == 0 && file.from_path[0] == '\0');
     CHECK(file.manifest.schedule == DP_SCHEDULE_WSD && file.manifest.codec == DP_CODEC_INT8);
     CHECK(file.manifest.round_ms == 500);
     CHECK_OK(read_text("text: b\nround: {codec: sparse, codec_keep: 32}\n"));
@@ -407,6 +418,7 @@ int main(void)
         cmocka_unit_test(a_preset_sets_what_is_not_given),
         cmocka_unit_test(a_mode_sets_what_is_not_given),
         cmocka_unit_test(every_row_can_be_set_to_its_standard),
+        cmocka_unit_test(the_weights_are_read_also_where_only_their_model_makes_the_rest_right),
         cmocka_unit_test(words_and_the_text_are_read),
         cmocka_unit_test(trust_and_codec_say_how_updates_are_added_up),
         cmocka_unit_test(a_density_that_is_not_given_moves_with_the_lines),

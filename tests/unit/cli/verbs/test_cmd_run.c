@@ -224,6 +224,54 @@ static void any_model_begins_from_its_file_and_needs_no_text(void **state)
     assert_string_equal(param("text_path"), "");
 }
 
+static void a_manifest_may_name_its_weights_and_from_wins_over_it(void **state)
+{
+    char path[TEMPDIR_FILE_MAX];
+    char weights[TEMPDIR_FILE_MAX];
+    char words[2 * TEMPDIR_FILE_MAX];
+    (void)state;
+    write_file("any.yaml",
+               "model: {arch: external}\nfrom: m.safetensors\ndata: {samples: 50}\n"
+               "members: {trust: members}\n",
+               path);
+    tempdir_file(&dir, "m.safetensors", weights);
+    tool_kit.answer = "{'tensors': 2, 'elements': 12, 'table_bytes': 40}";
+    verb_answer("{'run': 'any'}");
+    assert_int_equal(VERB(dp_verb_run_create, path), 0);
+    assert_string_equal(param("from_path"), weights);
+    snprintf(words, sizeof words, "--tensors %s ", weights);
+    assert_true(tool_got(words));
+    verb_answer("{'run': 'any'}");
+    assert_int_equal(VERB(dp_verb_run_create, path, "--from", "/other"), 0);
+    assert_string_equal(param("from_path"), "/other");
+    tool_kit.answer =
+        "{'fits': true, 'tensors': 2, 'parameters': 12, 'elements': 12, 'anchors': 240}";
+    assert_int_equal(VERB(dp_verb_run_validate, path), 0);
+    assert_true(verb_said("for 12 parameters"));
+}
+
+static void
+model_keys_that_are_not_given_are_those_of_the_weights_that_a_manifest_names(void **state)
+{
+    static dp_manifest_file file;
+    dp_control_error error;
+    char path[TEMPDIR_FILE_MAX];
+    (void)state;
+    /* By itself 3 heads do not divide the default width. */
+    write_file("own.yaml", "text: book.txt\nfrom: ./gpt\nmodel: {heads: 3}\n", path);
+    tool_kit.answer = "name: weights\nmodel:\n  layers: 2\n  width: 96\n  heads: 4\n";
+    const int status = dp_run_manifest_read(path, NULL, &file, &error);
+    if (status != 0) {
+        print_error("%s\n", error.why);
+    }
+    assert_int_equal(status, 0);
+    assert_int_equal(file.manifest.width, 96);
+    assert_int_equal(file.manifest.heads, 3);
+    tool_kit.exit = 65; /* Nobody knows these weights: the keys stand alone. */
+    assert_int_equal(dp_run_manifest_read(path, NULL, &file, &error), DP_EXIT_DATA);
+    assert_string_equal(error.code, "E0301");
+}
+
 static void any_model_is_validated_with_and_without_its_file(void **state)
 {
     char path[TEMPDIR_FILE_MAX];
@@ -257,6 +305,8 @@ int main(void)
         TEST(every_key_is_listed_with_its_bounds),
         TEST(a_text_lies_beside_its_manifest_unless_its_path_is_whole),
         TEST(any_model_begins_from_its_file_and_needs_no_text),
+        TEST(a_manifest_may_name_its_weights_and_from_wins_over_it),
+        TEST(model_keys_that_are_not_given_are_those_of_the_weights_that_a_manifest_names),
         TEST(any_model_is_validated_with_and_without_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
