@@ -69,7 +69,7 @@ static json_t *json_of(const error_row *row)
 
 static void print_view(dp_view view)
 {
-    fwrite(view.data, 1, view.size, stdout);
+    printf("%.*s", (int)view.size, (const char *)view.data);
 }
 
 static int print_one(const dp_cmd *cmd, const error_row *row)
