@@ -352,6 +352,7 @@ static void keep_invite(dp_first_start *start, int error, const token_text *toke
     const bool lasts = own && invite->psk_epoch == facts->psk_epoch &&
                        dp_invite_check(invite, dp_unix_ms() + INVITE_HALF_MS, NULL, NULL) == DP_OK;
     if (lasts || !start->daemon->has_root) {
+        start->problem.code[0] = lasts ? '\0' : start->problem.code[0];
         look_later(start, INVITE_LOOK_MS);
         return;
     }
@@ -372,9 +373,8 @@ static void look_in_run(dp_first_start *start, token_text *token)
 {
     static dp_invite invite;
     const dp_config *const config = start->daemon->config;
-    const bool first = !start->entered;
-    start->entered = true;
-    if (first) {
+    if (!start->entered) {
+        start->entered = true;
         start->problem.code[0] = '\0';
         start->again_ms = 0;
     }

@@ -512,6 +512,10 @@ static void an_invite_that_cannot_be_made_or_written_is_named(void **state)
     turn_until(&desk.loop, is_told, net.path);
     assert_int_equal(net.n_tools, n_tools + 1);
     assert_int_equal(rmdir(net.path), 0);
+    make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, net.tool_output);
+    write_token(net.tool_output); /* Its owner has written one. */
+    dp_first_start_joined(net.start);
+    wait_for_problem("");
     folder_close();
 }
 
