@@ -91,11 +91,13 @@ static void at_round(dp_driver *driver, const dp_trainer_msg *msg)
 static void opened(dp_driver *driver, const dp_trainer_msg *msg)
 {
     driver->trainer_open = true;
-    driver->elements = msg->elements;
+    /* The trainer's vectors have padding, too. */
+    driver->elements =
+        driver->has_manifest ? dp_manifest_parameters(&driver->manifest) : msg->elements;
     snprintf(driver->device, sizeof driver->device, "%.*s", (int)sizeof driver->device - 1,
              msg->text);
     dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "trainer.up", 0, NULL,
-                     "the trainer holds %llu parameters%s%s", (unsigned long long)msg->elements,
+                     "the trainer holds %llu parameters%s%s", (unsigned long long)driver->elements,
                      driver->device[0] != '\0' ? " on " : "", driver->device);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_UP});
 }

@@ -128,6 +128,22 @@ static void a_model_that_is_open_is_told_with_who_computes(void **state)
     desk_close();
 }
 
+static void padding_of_the_trainers_vectors_is_not_told_as_parameters(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_OPENED, .elements = 512};
+    driver->has_manifest = true;
+    driver->manifest.arch = DP_ARCH_EXTERNAL;
+    driver->manifest.elements = 507;
+    expect((dp_driver_wait){.command = DP_TRAINER_OPEN});
+    answer(&msg);
+    assert_int_equal(driver->elements, 507);
+    assert_true(desk_logged("holds 507 parameters"));
+    driver->manifest.arch = DP_ARCH_GPT2;
+    desk_close();
+}
+
 static void an_answer_that_nobody_waits_for_is_told_and_dropped(void **state)
 {
     static const dp_trainer_kind kinds[] = {
@@ -440,6 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_that_is_open_is_told_with_who_computes),
+        cmocka_unit_test(padding_of_the_trainers_vectors_is_not_told_as_parameters),
         cmocka_unit_test(an_answer_that_nobody_waits_for_is_told_and_dropped),
         cmocka_unit_test(a_script_is_told_of_and_named_until_it_goes),
         cmocka_unit_test(a_script_in_a_run_of_a_known_model_is_not_believed),
