@@ -174,6 +174,31 @@ static inline bool ask_copy(void)
     return asked;
 }
 
+/* The last report of the door, and the state of the trainer: the door's thread may be at both. */
+static inline dp_script_progress told_now(void)
+{
+    dp_script_enter(door, false);
+    const dp_script_progress told = last_step;
+    dp_script_leave(door, DP_SCRIPT_SAME);
+    return told;
+}
+
+static inline dp_trainer_progress progress_now(void)
+{
+    dp_script_enter(door, false);
+    const dp_trainer_progress now = dp_trainer_progress_of(trainer);
+    dp_script_leave(door, DP_SCRIPT_SAME);
+    return now;
+}
+
+static inline float weight_now(size_t at)
+{
+    dp_script_enter(door, false);
+    const float now = dp_trainer_params(trainer)[at];
+    dp_script_leave(door, DP_SCRIPT_SAME);
+    return now;
+}
+
 /* The door has told of so many steps. */
 static inline void wait_stepped(uint32_t steps)
 {

@@ -24,15 +24,15 @@ static void the_first_steps_are_copied_and_later_ones_when_they_are_asked_for(vo
     CHECK(dpnode_draw(node, indices, 8) == 8);
     a[0] = 7;
     step(node, 4, 2.0); /* So that a publication has something. */
-    CHECK(dp_trainer_params(trainer)[0] == 7 && atomic_load(&n_copied) == 0);
+    CHECK(weight_now(0) == 7 && atomic_load(&n_copied) == 0);
     a[0] = 7.5F;
     step(node, 2, 3.0);
-    CHECK(dp_trainer_params(trainer)[0] == 7);
+    CHECK(weight_now(0) == 7);
     CHECK(ask_copy());
     a[0] = 8;
     step(node, 2, 4.0);
-    CHECK(atomic_load(&n_copied) == 1 && dp_trainer_params(trainer)[0] == 8);
-    const dp_trainer_progress done = dp_trainer_progress_of(trainer);
+    CHECK(atomic_load(&n_copied) == 1 && weight_now(0) == 8);
+    const dp_trainer_progress done = progress_now();
     CHECK(done.steps == 3 && done.tokens == 8 * UNIT && fabs(done.loss - 3) < 1e-12);
     step(node, 0, NAN); /* nothing is asked any more */
     CHECK(atomic_load(&n_copied) == 1);
@@ -50,9 +50,9 @@ static void a_copy_is_made_now_and_then_without_being_asked_for(void **state)
     for (int i = 1; i <= 3; i++) {
         a[0] = (float)i;
         step(node, 0, 1.0);
-        CHECK(dp_trainer_params(trainer)[0] == (float)i);
+        CHECK(weight_now(0) == (float)i);
     }
-    CHECK(dp_trainer_progress_of(trainer).steps == 3 && atomic_load(&n_copied) == 0);
+    CHECK(progress_now().steps == 3 && atomic_load(&n_copied) == 0);
     dpnode_close(node);
 }
 
@@ -84,7 +84,7 @@ static void what_rounds_move_is_added_to_the_scripts_own_steps(void **state)
     CHECK(ask_copy());
     move_weights(-1);
     step(node, 0, 1.0); /* ADD first, then COPY */
-    CHECK(a[0] == 114 && dp_trainer_params(trainer)[0] == 114);
+    CHECK(a[0] == 114 && weight_now(0) == 114);
     step(node, 0, 1.0);
     CHECK(a[0] == 114); /* and never twice */
     dpnode_close(node);
@@ -107,7 +107,7 @@ static void another_state_replaces_the_weights_and_its_work_counts_for_nothing(v
     CHECK(ask_copy());
     CHECK(dpnode_draw(node, indices, 2) == 2);
     step(node, 2, 1.0);
-    const dp_trainer_progress done = dp_trainer_progress_of(trainer);
+    const dp_trainer_progress done = progress_now();
     CHECK(done.steps == 1 && done.tokens == 2 * UNIT);
     dpnode_close(node);
 }
@@ -142,8 +142,8 @@ static void a_script_that_ends_by_itself_hands_in_its_steps(void **state)
     step(node, 3, 2.0);
     dpnode_close(node);
     wait_present(2);
-    CHECK(dp_trainer_params(trainer)[0] == 9 && atomic_load(&n_copied) == 0);
-    const dp_trainer_progress done = dp_trainer_progress_of(trainer);
+    CHECK(weight_now(0) == 9 && atomic_load(&n_copied) == 0);
+    const dp_trainer_progress done = progress_now();
     CHECK(done.steps == 1 && done.tokens == 3 * UNIT);
     node = connected(); /* The next one goes on from there, with the sample that is left. */
     uint64_t again;
@@ -176,7 +176,7 @@ static void a_draw_after_a_load_waits_for_the_lease(void **state)
     CHECK(dpnode_draw(node, indices, 4) == 4);
     pthread_join(other, NULL);
     step(node, 4, 1.0);
-    CHECK(dp_trainer_progress_of(trainer).tokens == 4 * UNIT); /* They count. */
+    CHECK(progress_now().tokens == 4 * UNIT); /* They count. */
     dpnode_close(node);
 }
 
@@ -200,11 +200,11 @@ static void steps_are_told_between_copies(void **state)
     step(node, 3, 4.0);
     step(node, 3, 2.0);
     wait_stepped(2);
-    CHECK(last_step.done.steps == 2 && last_step.done.tokens == 6 * UNIT);
-    CHECK(fabs(last_step.done.loss - 3) < 1e-12 && last_step.done.round == 1);
+    CHECK(told_now().done.steps == 2 && told_now().done.tokens == 6 * UNIT);
+    CHECK(fabs(told_now().done.loss - 3) < 1e-12 && told_now().done.round == 1);
     step(node, 0, 3.0);
     wait_stepped(3); /* 100 ms later, all of it at work */
-    CHECK(last_step.computed_us > 0 && last_step.computed_us <= last_step.trained_us);
+    CHECK(told_now().computed_us > 0 && told_now().computed_us <= told_now().trained_us);
     dpnode_close(node);
 }
 

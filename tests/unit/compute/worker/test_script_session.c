@@ -262,7 +262,7 @@ static void totals_that_fall_or_are_not_told_end_the_session(void **state)
     }
     refused(fd, DP_SCRIPT_ODD, "");
     unmap(memory);
-    CHECK(dp_trainer_progress_of(trainer).steps == 5);
+    CHECK(progress_now().steps == 5);
 }
 
 static void weights_that_are_no_numbers_are_not_taken(void **state)
@@ -280,8 +280,8 @@ static void weights_that_are_no_numbers_are_not_taken(void **state)
     CHECK(((dp_script_header *)((uint8_t *)memory - 4096))->word == DP_SCRIPT_WORD_OVER);
     unmap(memory);
     wait_present(2);
-    CHECK(atomic_load(&n_copied) == 1 && dp_trainer_params(trainer)[ELEMENTS - 1] == 126.5F);
-    CHECK(dp_trainer_progress_of(trainer).steps == 0);
+    CHECK(atomic_load(&n_copied) == 1 && weight_now(ELEMENTS - 1) == 126.5F);
+    CHECK(progress_now().steps == 0);
     fd = welcomed(&memory); /* The next gets good ones. */
     CHECK(memory[ELEMENTS - 1] == 126.5F);
     close(fd);
@@ -316,7 +316,7 @@ static void steps_before_another_state_are_not_told(void **state)
     tell_done(fd, DP_SCRIPT_COPY, 6, 1);
     told(fd, DP_SCRIPT_GO);
     wait_stepped(1);
-    CHECK(last_step.done.steps == 1);
+    CHECK(told_now().done.steps == 1);
     close(fd);
     unmap(memory);
 }
@@ -336,7 +336,7 @@ static void padding_of_the_vector_stays_zero(void **state)
     told(fd, DP_SCRIPT_GO);
     settle();
     for (size_t i = ELEMENTS; i < N; i++) {
-        CHECK(dp_trainer_params(trainer)[i] == 0);
+        CHECK(weight_now(i) == 0);
     }
     close(fd);
     unmap(memory);
@@ -353,7 +353,7 @@ static void samples_that_were_not_drawn_are_not_counted(void **state)
     tell_done(fd, DP_SCRIPT_COPY, 1, 1);
     told(fd, DP_SCRIPT_GO);
     refused(fd, DP_SCRIPT_NOT_DRAWN, "DRAW");
-    CHECK(dp_trainer_progress_of(trainer).tokens == 0);
+    CHECK(progress_now().tokens == 0);
     unmap(memory);
 }
 
@@ -373,7 +373,7 @@ static void a_script_that_keeps_the_buffer_is_cut_off_and_the_round_goes_on(void
     CHECK(!ask_copy());
     refused(fd, DP_SCRIPT_SLOW, "connect again");
     wait_present(2);
-    CHECK(dp_trainer_params(trainer)[0] == 1 && atomic_load(&n_copied) == 1);
+    CHECK(weight_now(0) == 1 && atomic_load(&n_copied) == 1);
     unmap(memory);
     dpnode_close(connected());
     CHECK(a[0] == 1);
@@ -543,7 +543,7 @@ static void a_script_that_dies_in_the_copy_has_given_nothing(void **state)
     close(fd);
     unmap(memory);
     wait_present(2);
-    CHECK(atomic_load(&n_copied) == 1 && dp_trainer_params(trainer)[0] == 0);
+    CHECK(atomic_load(&n_copied) == 1 && weight_now(0) == 0);
     move_weights(1); /* Nobody holds the buffer. */
     dpnode_close(connected());
     CHECK(a[0] == 1);
