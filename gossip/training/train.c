@@ -140,9 +140,19 @@ static uint64_t part_us(const dp_node *node)
     return dp_deadline_part(round_us, late_us, send_us);
 }
 
+/* When this node's part of the round begins. A script may come long after the round was opened: an
+ * update of its first steps would set the length that those of the next rounds are clipped to. */
+static dp_time part_begins(const dp_node *node)
+{
+    const dp_time opened = node->round->opened;
+    const dp_time scripted = node->train->scripted_at;
+
+    return scripted.us > opened.us ? scripted : opened;
+}
+
 static bool has_had_its_part(const dp_node *node)
 {
-    return dp_time_between(node->round->opened, node->now) >= part_us(node) ||
+    return dp_time_between(part_begins(node), node->now) >= part_us(node) ||
            node->train->steps >= node->manifest.inner_steps_max;
 }
 
@@ -306,7 +316,7 @@ static dp_time publish_wake(const dp_node *node)
         node->round->opened.us == 0) {
         return DP_NEVER;
     }
-    const dp_time due = dp_time_after(node->round->opened, part_us(node));
+    const dp_time due = dp_time_after(part_begins(node), part_us(node));
     return due.us > node->now.us ? due : DP_NEVER; /* After it every TRAINED event asks again. */
 }
 
@@ -361,6 +371,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
         break;
     case DP_EV_SCRIPT:
         node->scripted = event->u.script.present;
+        train->scripted_at = node->scripted ? node->now : train->scripted_at;
         node->leftover = !node->scripted && train->steps > 0;
         dp_node_repeat_now(node); /* Others wait for its updates, or do not any more. */
         dp_node_changed(node);

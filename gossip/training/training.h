@@ -46,6 +46,7 @@ typedef struct dp_train {
     uint64_t emptied; /* round at which all work was discarded: present work is not older */
     bool training;
     bool publishing;
+    dp_time scripted_at; /* the last script came; zero: none has */
     /* of the last DP_DO_TRAIN, and the samples granted in all at that time */
     uint64_t train_round;
     uint64_t train_granted;

@@ -185,6 +185,8 @@ static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state
     /* One script comes, and rounds go on with it alone. */
     const uint64_t idle = node->ledger.round;
     kit_push(world, 0, DP_EV_SCRIPT)->event.u.script.present = true;
+    kit_run_ms(world, node->manifest.round_ms * 3 / 4);
+    CHECK(node->train->steps > 0 && !node->train->publishing && node->ledger.round == idle);
     kit_run_ms(world, 5000);
     CHECK(node->train->training && dp_round_anybody_works(node) && dp_round_active(node) == 1);
     CHECK(dp_round_active(world->nodes[2].node) == 1);
