@@ -94,7 +94,9 @@ void dp_script_session_end(dp_script *s)
     if (on->fd < 0) {
         return;
     }
-    (void)dp_script_tell_steps(s, false);
+    if (was_welcome) {
+        (void)dp_script_tell_steps(s, false); /* The last of them, before it is gone. */
+    }
     if (on->header != NULL) {
         atomic_store(&on->header->word, DP_SCRIPT_WORD_OVER);
         munmap(on->header, on->bytes);

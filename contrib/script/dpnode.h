@@ -40,12 +40,12 @@ typedef struct dpnode_tensor {
 
 typedef enum dpnode_status {
     DPNODE_OK = 0,
-    DPNODE_PAUSED,    /* of dpnode_look: the node is paused, and steps are not wanted now */
-    DPNODE_NO_NODE,   /* nobody listens: the node is down, or has no such run */
-    DPNODE_REFUSED,   /* by the node; dpnode_problem says why and what to do */
-    DPNODE_GONE,      /* the node has ended, restarts or could not wait: open again */
+    DPNODE_PAUSED,  /* of dpnode_look: the node is paused, and steps are not wanted now */
+    DPNODE_NO_NODE, /* nobody listens: the node is down, or has no such run */
+    DPNODE_REFUSED, /* by the node; dpnode_problem says why and what to do */
+    DPNODE_GONE,    /* the node has ended, restarts or could not wait: open again */
     DPNODE_NO_MEMORY,
-    DPNODE_BAD_MODEL  /* a tensor without values, or of a name or shape that cannot be sent */
+    DPNODE_BAD_MODEL /* a tensor without values, or of a name or shape that cannot be sent */
 } dpnode_status;
 
 /* Connects to the node and fills the tensors with the run's weights. path: of script.sock, or of the
@@ -126,11 +126,11 @@ struct dpnode {
     size_t bytes;
     float *buffer;
     uint64_t steps, used;
-    uint64_t given; /* of steps: those that the node has */
+    uint64_t given;    /* of steps: those that the node has */
     dpnode_status end; /* of the connection, or DPNODE_OK */
-    double loss;      /* sum */
-    double last_loss; /* that is known */
-    time_t looked_s;  /* at the socket */
+    double loss;       /* sum */
+    double last_loss;  /* that is known */
+    time_t looked_s;   /* at the socket */
     char problem[512];
     uint8_t packet[dpnode_packet_max];
 };
@@ -204,10 +204,12 @@ static dpnode_status dpnode_exchange(dpnode *run, size_t size, int sent, size_t 
         message.msg_controllen = sizeof control;
         do {
             n = recvmsg(run->fd, &message, MSG_CMSG_CLOEXEC);
-        } while (n < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0))); /* ... behind it */
+        } while (n < 0 &&
+                 (errno == EINTR || (errno == ECONNRESET && resets++ == 0))); /* ... behind it */
     }
     if (n < 8) {
-        return dpnode_fail(run, DPNODE_GONE, "the node has ended or restarts its trainer: open again");
+        return dpnode_fail(run, DPNODE_GONE,
+                           "the node has ended or restarts its trainer: open again");
     }
     struct cmsghdr *c = CMSG_FIRSTHDR(&message);
     if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
@@ -255,14 +257,16 @@ static dpnode_status dpnode_take(dpnode *run, const dpnode_tensor *tensors, size
     for (size_t i = 0; i < n; i++) {
         if (tensors[i].name == NULL || strlen(tensors[i].name) > 255 || tensors[i].values == NULL ||
             tensors[i].n_dims > DPNODE_DIMS_MAX) {
-            return dpnode_fail(run, DPNODE_BAD_MODEL,
-                               "a tensor needs values, a name of at most 255 characters and at most "
-                               "8 dimensions");
+            return dpnode_fail(
+                run, DPNODE_BAD_MODEL,
+                "a tensor needs values, a name of at most 255 characters and at most "
+                "8 dimensions");
         }
         run->elements += dpnode_count(&tensors[i]);
     }
     qsort(run->tensors, n, sizeof *run->tensors, dpnode_compare);
-    return n > 0 ? DPNODE_OK : dpnode_fail(run, DPNODE_BAD_MODEL, "a model has at least one tensor");
+    return n > 0 ? DPNODE_OK
+                 : dpnode_fail(run, DPNODE_BAD_MODEL, "a model has at least one tensor");
 }
 
 /* The table of tensors as a memfd (FORMATS of dpnode: DPX1). -1: no memory. */
@@ -327,10 +331,11 @@ static dpnode_status dpnode_connect(dpnode *run, const char *path)
     memcpy(address.sun_path, text, strlen(text) + 1);
     run->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (run->fd < 0 || connect(run->fd, (const struct sockaddr *)&address, sizeof address) != 0) {
-        snprintf(run->problem, sizeof run->problem,
-                 "no node with a run of any model at %.200s (%s): start one with dpnode up or dpnode "
-                 "join TOKEN, or give its directory",
-                 text, strerror(errno));
+        snprintf(
+            run->problem, sizeof run->problem,
+            "no node with a run of any model at %.200s (%s): start one with dpnode up or dpnode "
+            "join TOKEN, or give its directory",
+            text, strerror(errno));
         return DPNODE_NO_NODE;
     }
     return DPNODE_OK;
@@ -428,7 +433,8 @@ static dpnode_status dpnode_look_now(dpnode *run, uint64_t flags)
 
 static uint64_t dpnode_read(const dpnode *run, size_t offset)
 {
-    return __atomic_load_n((const uint64_t *)(const void *)(run->memory + offset), __ATOMIC_RELAXED);
+    return __atomic_load_n((const uint64_t *)(const void *)(run->memory + offset),
+                           __ATOMIC_RELAXED);
 }
 
 /* A worker that was killed says nothing in the memory, so the socket is looked at once a second. */

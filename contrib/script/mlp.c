@@ -18,11 +18,13 @@ enum { IN = 2, WIDE = 64, OUT = 3, BATCH = 32, N = WIDE * IN + WIDE + OUT * WIDE
 
 /* All weights in a row, and the tensors in it. */
 static float weights[N], gradients[N], m[N], v[N];
-static float *const w1 = weights, *const b1 = w1 + WIDE * IN, *const w2 = b1 + WIDE, *const b2 = w2 + OUT * WIDE;
-static const dpnode_tensor tensors[] = {{"in.weight", weights, 2, {WIDE, IN}},
-                                        {"in.bias", weights + WIDE * IN, 1, {WIDE}},
-                                        {"out.weight", weights + WIDE * IN + WIDE, 2, {OUT, WIDE}},
-                                        {"out.bias", weights + WIDE * IN + WIDE + OUT * WIDE, 1, {OUT}}};
+static float *const w1 = weights, *const b1 = w1 + WIDE * IN, *const w2 = b1 + WIDE,
+                    *const b2 = w2 + OUT * WIDE;
+static const dpnode_tensor tensors[] = {
+    {"in.weight", weights, 2, {WIDE, IN}},
+    {"in.bias", weights + WIDE *IN, 1, {WIDE}},
+    {"out.weight", weights + WIDE *IN + WIDE, 2, {OUT, WIDE}},
+    {"out.bias", weights + WIDE *IN + WIDE + OUT *WIDE, 1, {OUT}}};
 enum { TENSORS = sizeof tensors / sizeof tensors[0] };
 
 /* Uniform in 0 .. 1, the same for the same number. */
@@ -65,7 +67,8 @@ static float learn(uint64_t index)
         p[o] = expf(p[o] - most);
         sum += p[o];
     }
-    float *const g1 = gradients, *const gb1 = g1 + WIDE * IN, *const g2 = gb1 + WIDE, *const gb2 = g2 + OUT * WIDE;
+    float *const g1 = gradients, *const gb1 = g1 + WIDE * IN, *const g2 = gb1 + WIDE,
+                 *const gb2 = g2 + OUT * WIDE;
     for (int i = 0; i < WIDE; i++) {
         float back = 0;
         for (int o = 0; o < OUT; o++) {
@@ -101,21 +104,25 @@ static int write_model(const char *path)
     int size = 0;
     for (int i = 0; i < N; i++) { /* He et al. 2015 */
         const bool bias = (i >= WIDE * IN && i < WIDE * IN + WIDE) || i >= N - OUT;
-        weights[i] = bias ? 0 : (chance((uint64_t)i) - 0.5F) * sqrtf(24.0F / (i < WIDE * IN ? IN : WIDE));
+        weights[i] =
+            bias ? 0 : (chance((uint64_t)i) - 0.5F) * sqrtf(24.0F / (i < WIDE * IN ? IN : WIDE));
     }
     for (int t = 0; t < TENSORS; t++) {
         const size_t begin = (size_t)(tensors[t].values - weights) * 4;
-        const size_t end = (t + 1 < TENSORS ? (size_t)(tensors[t + 1].values - weights) : (size_t)N) * 4;
+        const size_t end =
+            (t + 1 < TENSORS ? (size_t)(tensors[t + 1].values - weights) : (size_t)N) * 4;
         char second[16] = "";
         snprintf(second, sizeof second, ",%u", tensors[t].shape[1]);
         size += snprintf(header + size, sizeof header - (size_t)size,
-                         "%c\"%s\":{\"dtype\":\"F32\",\"shape\":[%u%s],\"data_offsets\":[%zu,%zu]}", t > 0 ? ',' : '{',
-                         tensors[t].name, tensors[t].shape[0], tensors[t].n_dims > 1 ? second : "", begin, end);
+                         "%c\"%s\":{\"dtype\":\"F32\",\"shape\":[%u%s],\"data_offsets\":[%zu,%zu]}",
+                         t > 0 ? ',' : '{', tensors[t].name, tensors[t].shape[0],
+                         tensors[t].n_dims > 1 ? second : "", begin, end);
     }
     size += snprintf(header + size, sizeof header - (size_t)size, "}");
     const uint64_t length = (uint64_t)size;
     FILE *file = fopen(path, "wb");
-    const bool good = file != NULL && fwrite(&length, 8, 1, file) == 1 && fwrite(header, length, 1, file) == 1 &&
+    const bool good = file != NULL && fwrite(&length, 8, 1, file) == 1 &&
+                      fwrite(header, length, 1, file) == 1 &&
                       fwrite(weights, sizeof weights, 1, file) == 1;
     if (file == NULL || fclose(file) != 0 || !good) {
         perror(path);
@@ -163,7 +170,8 @@ int main(int argc, char **argv)
         }
         dir = has && strcmp(argv[i], "--dir") == 0 ? argv[++i] : dir;
         steps = has && strcmp(argv[i], "--steps") == 0 ? strtoull(argv[++i], NULL, 10) : steps;
-        patience = has && strcmp(argv[i], "--patience") == 0 ? strtoull(argv[++i], NULL, 10) : patience;
+        patience =
+            has && strcmp(argv[i], "--patience") == 0 ? strtoull(argv[++i], NULL, 10) : patience;
         quiet = quiet || strcmp(argv[i], "--quiet") == 0;
     }
     for (uint64_t tries = 0; tries < patience * 10; tries++) { /* The node may restart. */

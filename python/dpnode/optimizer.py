@@ -97,7 +97,7 @@ class Optimizer(torch.optim.Optimizer):
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    # What other programs expect of an optimizer is that of the one inside.
+    # Attributes that other programs read from an optimizer are those of the one inside.
 
     def zero_grad(self, *arguments: Any, **named: Any) -> None:
         self.inner.zero_grad(*arguments, **named)

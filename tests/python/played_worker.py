@@ -72,7 +72,7 @@ class PlayedWorker:
         self._listener = None
         self.listen()
 
-    # What a test does.
+    # Calls of a test.
 
     def listen(self):
         self._closing = False

@@ -133,6 +133,14 @@ static int welcomed(float **memory)
     return fd;
 }
 
+/* The script is told to copy its weights for a publication. */
+static void begin_copy(int fd)
+{
+    CHECK(ask_copy());
+    tell(fd, DP_SCRIPT_LOOK, 0, -1);
+    told(fd, DP_SCRIPT_COPY);
+}
+
 static void unmap(float *memory)
 {
     munmap((uint8_t *)memory - 4096, 4096 + N * sizeof(float));
@@ -242,9 +250,7 @@ static void totals_that_fall_or_are_not_told_end_the_session(void **state)
     (void)state;
     float *memory;
     int fd = welcomed(&memory);
-    CHECK(ask_copy());
-    tell(fd, DP_SCRIPT_LOOK, 0, -1);
-    told(fd, DP_SCRIPT_COPY);
+    begin_copy(fd);
     tell_done(fd, DP_SCRIPT_ADD, 5, 0); /* another thing than told */
     refused(fd, DP_SCRIPT_ODD, "");
     unmap(memory);
@@ -270,9 +276,7 @@ static void weights_that_are_no_numbers_are_not_taken(void **state)
     (void)state;
     float *memory;
     int fd = welcomed(&memory);
-    CHECK(ask_copy());
-    tell(fd, DP_SCRIPT_LOOK, 0, -1);
-    told(fd, DP_SCRIPT_COPY);
+    begin_copy(fd);
     memory[ELEMENTS - 1] = NAN;
     tell_done(fd, DP_SCRIPT_COPY, 1, 0);
     told(fd, DP_SCRIPT_GO); /* before anybody looks at the weights */
@@ -326,9 +330,7 @@ static void padding_of_the_vector_stays_zero(void **state)
     (void)state;
     float *memory;
     const int fd = welcomed(&memory);
-    CHECK(ask_copy());
-    tell(fd, DP_SCRIPT_LOOK, 0, -1);
-    told(fd, DP_SCRIPT_COPY);
+    begin_copy(fd);
     for (size_t i = ELEMENTS; i < N; i++) {
         memory[i] = 9;
     }
@@ -347,9 +349,7 @@ static void samples_that_were_not_drawn_are_not_counted(void **state)
     (void)state;
     float *memory;
     const int fd = welcomed(&memory);
-    CHECK(ask_copy());
-    tell(fd, DP_SCRIPT_LOOK, 0, -1);
-    told(fd, DP_SCRIPT_COPY);
+    begin_copy(fd);
     tell_done(fd, DP_SCRIPT_COPY, 1, 1);
     told(fd, DP_SCRIPT_GO);
     refused(fd, DP_SCRIPT_NOT_DRAWN, "DRAW");
@@ -365,9 +365,7 @@ static void a_script_that_keeps_the_buffer_is_cut_off_and_the_round_goes_on(void
     open_door(20000, UINT64_MAX);
     train(1, 0);
     const int fd = welcomed(&memory);
-    CHECK(ask_copy());
-    tell(fd, DP_SCRIPT_LOOK, 0, -1);
-    told(fd, DP_SCRIPT_COPY);
+    begin_copy(fd);
     memory[0] = 77;
     move_weights(1); /* waits for its patience, then goes on */
     CHECK(!ask_copy());
@@ -536,9 +534,7 @@ static void a_script_that_dies_in_the_copy_has_given_nothing(void **state)
     (void)state;
     float *memory;
     const int fd = welcomed(&memory);
-    CHECK(ask_copy());
-    tell(fd, DP_SCRIPT_LOOK, 0, -1);
-    told(fd, DP_SCRIPT_COPY);
+    begin_copy(fd);
     memory[0] = 77; /* half of it */
     close(fd);
     unmap(memory);
