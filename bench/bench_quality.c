@@ -36,7 +36,7 @@ enum { SHORT_SLACK = 2, LONG_STEPS = 4 };
 
 /* Error feedback and outer steps. The codec of a sparse update lengthens the step (dp_codec_gain).
  * Tuned DiLoCo: the best of eta 0.4 to 1, mu 0.5 to 0.9. */
-enum { BETA = 950, ALPHA = 1000, ETA = 500, MU = 800, OVERLAP = 5 };
+enum { BETA = 950, ALPHA = 1000, ETA = 700, MU = 800, OVERLAP = 5 };
 
 #define SPARSE_OF(workers_, keep_)                                                                 \
     .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = (keep_), .alpha_milli = ALPHA

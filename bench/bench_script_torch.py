@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One PyTorch script in a run of dpnode, and the same script by DistributedDataParallel, by DiLoCo in plain PyTorch, and alone.
 
-bench_script_torch.py [--binaries FOLDER] [--steps N] [--members N] [--round SECONDS] [--modes MODE,...] [--seeds N]: a character model
+bench_script_torch.py [--binaries FOLDER] [--steps N] [--members N] [--round SECONDS] [--modes MODE,...] [--seeds N] [--every N]
+[--rate X]: a character model
 (2 layers, width 64, context 64) learns the King James Bible. Every member takes so many steps of AdamW with 16 sequences each; all methods see as
 many tokens. Prints one JSON object per method and seed: held-out loss in nats per character, seconds, rounds, steps of a member per round, bytes that
 a node has sent. The runs are real daemons with the modes' defaults. DiLoCo (Douillard et al. 2023) has the run's steps per round as H, an outer
@@ -27,14 +28,14 @@ except ImportError:
 import dpnode  # noqa: E402 (the path comes first)
 from daemons import Folder, wait_for  # noqa: E402
 
-CONTEXT, WIDTH, LAYERS, HEADS, ROWS, RATE, HELD_OUT = 64, 64, 2, 4, 16, 2e-3, 0.05
+CONTEXT, WIDTH, LAYERS, HEADS, ROWS, HELD_OUT = 64, 64, 2, 4, 16, 0.05
 YAML = """name: characters
 model: {{arch: external}}
 data: {{samples: {samples}, unit: {context}}}
 train: {{total_tokens: {tokens}}}
 members: {{trust: members}}
 vote: {{uptime: 0}}
-round: {{time: {round}, mode: {mode}}}
+round: {{time: {round}, mode: {mode}, steps_max: {most}}}
 """
 
 
@@ -98,8 +99,8 @@ def batches(text, seed, member, members):
             yield torch.stack([x for x, _ in pairs]), torch.stack([y for _, y in pairs])
 
 
-def optimizer_of(model):
-    return torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.1)
+def optimizer_of(model, rate):
+    return torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.1)
 
 
 def step(model, optimizer, batch):
@@ -113,7 +114,7 @@ def step(model, optimizer, batch):
 
 def alone(text, seed, args):
     model, data = model_of(text, seed), batches(text, seed, 0, 1)
-    optimizer = optimizer_of(model)
+    optimizer = optimizer_of(model, args.rate)
     for _ in range(args.steps):
         step(model, optimizer, next(data))
     return model, {}
@@ -122,7 +123,7 @@ def alone(text, seed, args):
 def ddp(text, seed, args):
     """The mean of the gradients, as DistributedDataParallel makes it: one batch of all members."""
     model, data = model_of(text, seed), [batches(text, seed, member, args.members) for member in range(args.members)]
-    optimizer = optimizer_of(model)
+    optimizer = optimizer_of(model, args.rate)
     for _ in range(args.steps):
         parts = [next(one) for one in data]
         step(model, optimizer, (torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])))
@@ -133,7 +134,7 @@ def diloco(text, seed, args, every):
     theta = model_of(text, seed)
     outer = torch.optim.SGD(theta.parameters(), lr=0.7, momentum=0.9, nesterov=True)
     models = [copy.deepcopy(theta) for _ in range(args.members)]
-    inner = [optimizer_of(model) for model in models]
+    inner = [optimizer_of(model, args.rate) for model in models]
     data = [batches(text, seed, member, args.members) for member in range(args.members)]
     for done in range(0, args.steps, every):
         for model, optimizer, one in zip(models, inner, data):
@@ -151,9 +152,9 @@ def member(args):
     torch.set_num_threads(1)
     text = Text(args.text)
     model = model_of(text, args.seed)
-    optimizer = optimizer_of(model)
+    optimizer = optimizer_of(model, args.rate)
     steps = 0
-    with dpnode.DiLoCo(model, optimizer) as run:
+    with dpnode.DiLoCo(model, optimizer, sync_every=args.every) as run:
         for batch in run.shard(text, batch_size=ROWS):
             run.loss(step(model, optimizer, batch))
             steps += 1
@@ -168,7 +169,7 @@ def by_run(text, seed, args, mode):
         dpnode.save_model(model, first)
         with open(manifest, "w", encoding="ascii") as file:
             file.write(YAML.format(samples=len(text), context=CONTEXT, tokens=args.members * args.steps * ROWS * CONTEXT, round=args.round,
-                                   mode=mode))
+                                   mode=mode, most=args.every or 10000))
         nodes = [folder.node("n0").start()]
         token = nodes[0].create(manifest, "--from", first)["invite"]
         for number in range(1, args.members):
@@ -176,8 +177,8 @@ def by_run(text, seed, args, mode):
             nodes[-1].ask("join", "-", stdin=token)
         for node in nodes:
             wait_for(lambda node=node: node.run().get("trainer") == "up", 60, f"{node.name} holds the model")
-        scripts = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--member", "--text", args.text, "--seed", str(seed), "--steps",
-                                     str(args.steps)], env={**os.environ, "DPNODE_DIR": node.dir}) for node in nodes]
+        scripts = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--member", "--text", args.text, "--seed", str(seed), "--rate",
+                                     str(args.rate), "--steps", str(args.steps)] + (["--every", str(args.every)] if args.every else []), env={**os.environ, "DPNODE_DIR": node.dir}) for node in nodes]
         assert [script.wait() for script in scripts] == [0] * args.members
         # The last steps are published with the round under way; an update that it left out is not counted by anybody any more.
         every = args.members * args.steps * ROWS
@@ -210,8 +211,10 @@ def main():
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--members", type=int, default=2)
     parser.add_argument("--round", type=float, default=2)
+    parser.add_argument("--every", type=int, help="steps of a member in each round, between which it waits (round.steps_max, sync_every)")
     parser.add_argument("--modes", default="sparse,diloco,average")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=2e-3, help="learning rate of AdamW")
     parser.add_argument("--text")
     parser.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--member", action="store_true", help=argparse.SUPPRESS)

@@ -4,9 +4,8 @@
 
 #include "base/nearest.h"
 
-/* DiLoCo's eta and mu: the best of those that bench_quality tried with four workers and rounds of
- * 15 steps (docs/records/learning-quality-2026-11.md); published ones (0.7, 0.9) are for rounds of
- * hundreds. */
+/* DiLoCo's eta and mu: good over rounds of 15, 60 and 100 steps with 2, 4 and 8 workers
+ * (docs/BENCHMARKS.md, "The outer step of mode diloco"); published ones are 0.7 and 0.9. */
 static const dp_run_mode modes[] = {
     {.name = "sparse",
      .text = "few elements of each update, error feedback; over the internet",
@@ -15,7 +14,7 @@ static const dp_run_mode modes[] = {
     {.name = "diloco",
      .text = "whole updates, one byte per element, outer step with momentum; few nodes, fast lines",
      .codec = DP_CODEC_INT8,
-     .alpha_milli = 500,
+     .alpha_milli = 700,
      .outer_mu_milli = 800},
     {.name = "average",
      .text = "plain mean of whole updates in fp32 (local SGD); one local network",

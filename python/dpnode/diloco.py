@@ -41,19 +41,24 @@ class DiLoCo:
     dir: the node's directory; else DPNODE_DIR, else dpnode's default.
     timeout: seconds of the longest wait for the node, in each call.
     wait_while_paused: a look waits while the node is paused, at most the timeout; the step after it waits again.
+    sync_every: steps of a round, after which a look waits until the round is decided, at most the timeout: no step is
+    taken on weights that the round is about to move. The manifest says the same number (round.steps_max), so that an
+    update is due then. None: nothing waits, and steps go on while a round is decided.
     offline: without a node: shard is a shuffled loader, looks do nothing.
     """
 
     def __init__(self, model: Model, optimizer: Union[Any, Sequence[Any], None] = None, *, unit: Optional[int] = None,
                  samples_per_step: Optional[int] = None, buffers: bool = False, dir: Optional[str] = None,
-                 timeout: float = 60.0, wait_while_paused: bool = True, offline: bool = False) -> None:
+                 timeout: float = 60.0, wait_while_paused: bool = True, offline: bool = False,
+                 sync_every: Optional[int] = None) -> None:
         if buffers not in (True, False):
             raise Mismatch(f"buffers={buffers!r} cannot be used", "buffers travel (True) or stay local (False)")
         self._tensors = Tensors(model, buffers)
         self._optimizers: List[Any] = list(optimizer) if isinstance(optimizer, (list, tuple)) else \
             [optimizer] if optimizer is not None else []
         self._samples_per_step = samples_per_step
-        self._session = Session(self._tensors, None if offline else Place(dir), timeout, wait_while_paused, unit)
+        self._session = Session(self._tensors, None if offline else Place(dir), timeout, wait_while_paused, unit,
+                                sync_every)
         self._unhook: Optional[Callable[[], None]] = None
         self._pending = 0
         self._losses = _Losses()

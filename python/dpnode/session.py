@@ -31,6 +31,8 @@ from .place import POLL_S, Place
 CHECK_S = 1.0
 # How long "another script is connected" is waited for: the node may not have seen yet that the last one ended.
 BUSY_S = 5.0
+# Between two reads of the word while a round is waited for.
+ROUND_POLL_S = 0.0005
 # Cuts for slowness in a row, without an update copied between them, before the script gives up.
 SLOW_MAX = 3
 # Questions of one look; a node that asks on is broken.
@@ -53,11 +55,15 @@ class Session:
     """place: None works without a node (offline). timeout: the longest wait for one answer, or for a node, in seconds."""
 
     def __init__(self, tensors, place: Optional[Place], timeout: float = 60.0, wait_while_paused: bool = True,
-                 unit: Optional[int] = None) -> None:
+                 unit: Optional[int] = None, sync_every: Optional[int] = None) -> None:
         if not timeout > 0:
             raise Mismatch(f"timeout={timeout!r} cannot be used", "it is a number of seconds above 0")
         self._tensors = tensors
+        if sync_every is not None and not sync_every >= 1:
+            raise Mismatch(f"sync_every={sync_every!r} cannot be used", "it is a number of optimizer steps, 1 or more")
         self._place = place
+        self._sync_every = sync_every
+        self._steps_of_round = 0
         self._is_open = False
         self._table = b""
         self._timeout = float(timeout)
@@ -169,6 +175,9 @@ class Session:
             self._attend()
         elif time.monotonic() >= self._next_check:
             self._check()
+        self._steps_of_round += 1
+        if self._sync_every is not None and self._steps_of_round >= self._sync_every:
+            self._wait_for_round()
 
     def look(self) -> None:
         """The same without a step: does what the node wants now."""
@@ -282,10 +291,24 @@ class Session:
             except Refused as refused:
                 self._bear(refused)
 
+    def _wait_for_round(self) -> None:
+        """All steps of this round are taken: waits until it is decided and added, at most the timeout."""
+        round_of_steps = self._told_round
+        deadline = time.monotonic() + self._timeout
+        while self._is_open and not self.over and self._told_round == round_of_steps and time.monotonic() < deadline:
+            if self._word[0] or self._numbers[memory.ROUND] != self._told_round:
+                self._attend()
+            elif time.monotonic() >= self._next_check:
+                self._check()
+            else:
+                time.sleep(ROUND_POLL_S)
+        self._steps_of_round = 0
+
     def _tell_round(self) -> None:
         now = self.round
         if now != self._told_round:
             self._told_round = now
+            self._steps_of_round = 0
             for handler in self._handlers:
                 handler(now)
 

@@ -125,6 +125,45 @@ class Looks(SessionTest):
         self.assertIn("used no samples", str(self.fails(dpnode.Mismatch, session.step, 0, 1.0)))
 
 
+class Rounds(SessionTest):
+    def test_all_steps_of_a_round_wait_for_the_next_one(self):
+        worker = self.worker(weights=[1, 2, 3, 4])
+        worker.now(6, 0)
+        session = self.opened(sync_every=2)
+        rounds = []
+        session.on_round(rounds.append)
+        session.step(0, 0.0)
+        self.assertEqual(rounds, [])
+        def decide():
+            worker.due("add", [1, 1, 1, 1])
+            worker.now(7, 100)
+        threading.Timer(0.2, decide).start()
+        session.step(0, 0.0)
+        self.assertEqual((rounds, self.floats.tensors), ([7], {"a": [2, 3, 4], "b": [5]}))
+        session.step(0, 0.0) # The first step of round 7 waits for nobody.
+        self.assertEqual(session.round, 7)
+
+    def test_what_comes_while_a_round_is_waited_for_is_done(self):
+        worker = self.worker()
+        session = self.opened(sync_every=1)
+        session.draw(1)
+        worker.due("copy")
+        threading.Timer(0.2, worker.now, [9, 0]).start()
+        session.step(1, 0.0)
+        self.assertIn(("copy", 1, 1, 0.0), worker.seen)
+        self.assertEqual(session.round, 9)
+
+    def test_a_round_that_is_not_decided_in_time_lets_the_loop_turn_over(self):
+        self.worker()
+        session = self.opened(sync_every=1, timeout=0.2)
+        started = time.monotonic()
+        session.step(0, 0.0)
+        self.assertGreaterEqual(time.monotonic() - started, 0.19)
+
+    def test_a_round_without_steps_is_refused(self):
+        self.fails(dpnode.Mismatch, self.opened, sync_every=0)
+
+
 class Pauses(SessionTest):
     def test_a_look_waits_while_the_node_is_paused(self):
         worker = self.worker()
