@@ -33,7 +33,9 @@ struct post {
     uint8_t have[DP_CHUNKS_MAX];
     size_t manifest_bytes;
     bool close_in_hook;
-    const struct post *asks; /* as the node does, for the next chunk when it is told of one */
+    bool begins;                /* to receive the object when size and leaves have come */
+    const struct post *fetches; /* the same, and asks for all its chunks, as the node does */
+    const struct post *asks;    /* as the node does, for the next chunk when it is told of one */
 };
 
 struct route {
@@ -47,10 +49,16 @@ static inline void on_info(void *context, const dp_peer *peer, const dp_hash *ro
 {
     struct post *post = context;
     (void)peer;
-    (void)root;
     post->n_infos++;
     post->size = size;
     memcpy(post->leaves, leaves, dp_object_chunks(size) * sizeof leaves[0]);
+    if (post->begins || post->fetches != NULL) {
+        dp_object_transfer_begin(post->object_transfer, root, size, post->leaves, DP_USE_BLOB,
+                                 ROUND);
+    }
+    for (uint32_t i = 0; post->fetches != NULL && i < dp_object_chunks(size); i++) {
+        dp_object_transfer_get_chunk(post->object_transfer, &post->fetches->guest.peer, root, i);
+    }
 }
 
 static inline void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index,
