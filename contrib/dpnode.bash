@@ -28,7 +28,7 @@ _dpnode() {
     'wait'*) words="--round --loss --peers --timeout $common" ;;
     'why'*) words="$common" ;;
     'logs'*) words="--last --follow --only $common" ;;
-    'pause'*) words="$common" ;;
+    'pause'*) words="--for --until --after-round $common" ;;
     'resume'*) words="$common" ;;
     'drain'*) words="--time --leave --keep-data --delete-run $common" ;;
     'limits'*) words="--upload --download --upload-month --download-month --month-day $common" ;;

@@ -19,7 +19,7 @@ _dpnode() {
       'wait:wait until the run has come so far'
       'why:explain the state of this node, of a round or of a peer'
       'logs:list the last events of this node'
-      'pause:stop training and stay a member'
+      'pause:stop training and stay a member, until resume or for a time'
       'resume:train again after pause'
       'drain:wait until a round has counted this node'\''s work, then stop the daemon'
       'limits:show or set the bandwidth limits of this node; rounds, votes and heartbeats are exempt'
@@ -61,7 +61,7 @@ _dpnode() {
       'wait'*) found=( '--round:until round N is decided' '--loss:until the loss that dpnode status shows is at most X' '--peers:until N nodes are alive, this one included' '--timeout:give up after so long\: 90s, 15m, 24h [never]' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'why'*) found=( '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'logs'*) found=( '--last:number of events [20, with --only all that are kept]' '--follow:print new ones until Ctrl-C' '--only:only events whose name begins with one of these words\: join,trainer' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
-      'pause'*) found=( '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
+      'pause'*) found=( '--for:length of the pause, such as 90m or 2h' '--until:end of the pause, the next such time of the local clock' '--after-round:first wait until a round has counted this node'\''s work' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'resume'*) found=( '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'drain'*) found=( '--time:longest wait [the daemon'\''s drain-time, 25s]' '--leave:leave the run for good, then keep the daemon running, idle' '--keep-data:with --leave\: keep model and votes in the directory' '--delete-run:with --leave\: allow it if the run ends with this node' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'limits'*) found=( '--upload:largest upload rate in Mbit/s; 0\: unlimited' '--download:largest download rate in Mbit/s; 0\: unlimited' '--upload-month:upload quota per month, such as 200GB; 0\: unlimited' '--download-month:download quota per month, such as 200GB; 0\: unlimited' '--month-day:day on which the month begins, 00\:00 UTC; 1 to 28' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;

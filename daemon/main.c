@@ -20,6 +20,7 @@
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/supervisor.h"
+#include "daemon/peer/suspension.h"
 #include "store/chain.h"
 #include "store/dir.h"
 
@@ -258,6 +259,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
                           dp_status_text(status));
     }
     DP_TRY(dp_bandwidth_limiter_open(&daemon->bandwidth_limiter, daemon, dp_unix_ms));
+    DP_TRY(dp_suspension_open(&daemon->suspension, daemon, NULL));
     const dp_event_log_hooks hooks = {daemon, on_entry, on_round};
     DP_TRY(dp_store_thread_open(&daemon->store_thread, daemon->loop, daemon->store));
     DP_TRY(dp_event_log_open(&daemon->event_log, daemon->loop, daemon->store_thread, &hooks));
@@ -288,6 +290,8 @@ static void close_all(dp_daemon *daemon)
     daemon->first_start = NULL;
     dp_disk_reserve_close(daemon->disk_reserve);
     daemon->disk_reserve = NULL;
+    dp_suspension_close(daemon->suspension);
+    daemon->suspension = NULL;
     dp_bandwidth_limiter_close(daemon->bandwidth_limiter);
     daemon->bandwidth_limiter = NULL;
     dp_driver_close(daemon->driver);

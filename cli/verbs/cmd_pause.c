@@ -1,43 +1,137 @@
 /* pause, resume, drain, leave: interrupt or end the work of this node. */
 #include <stdio.h>
 
+#include "base/local_time.h"
 #include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
 
-static int change_state(const dp_cmd *cmd, const char *method, const char *sentence)
+static const char end_fix[] = "dpnode pause --for 2h   # or: dpnode pause --until 07:30";
+
+/* The end that the options name: *seconds from now, or *until_ms; both 0 without one. */
+static bool read_end(const dp_cmd *cmd, uint64_t *seconds, uint64_t *until_ms,
+                     dp_control_error *error)
+{
+    const char *const until = dp_cmd_option(cmd, "until");
+    const char *rest = "";
+    uint32_t minute = 0;
+    if (!dp_cmd_seconds(cmd, "for", seconds, error)) {
+        return false;
+    }
+    if (until == NULL) {
+        return true;
+    }
+    if (*seconds != 0) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", end_fix, "only one of two options is valid",
+                     "--for and --until are given");
+        return false;
+    }
+    if (!dp_day_time_read(until, &minute, &rest) || *rest != '\0') {
+        char why[120];
+        snprintf(why, sizeof why,
+                 "--until is \"%.40s\"; it must be a local time of the day such as 07:30", until);
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", end_fix, "an option's time is not valid", why);
+        return false;
+    }
+    *until_ms = dp_local_next(dp_print_now_ms(), minute % DP_DAY_MINUTES);
+    return true;
+}
+
+static int ask_pause(const dp_cmd *cmd, json_t **result, dp_control_error *error)
+{
+    const bool after_round = dp_cmd_option(cmd, "after-round") != NULL;
+    uint64_t seconds = 0;
+    uint64_t until_ms = 0;
+    dp_client client;
+    if (!read_end(cmd, &seconds, &until_ms, error)) {
+        return error->exit;
+    }
+    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
+        dp_client_close(&client);
+        return error->exit;
+    }
+    dp_packer packer = dp_client_begin(&client, "pause");
+    dp_pack_map(&packer,
+                (seconds != 0 ? 1U : 0U) + (until_ms != 0 ? 1U : 0U) + (after_round ? 1U : 0U));
+    if (seconds != 0) {
+        dp_pack_text(&packer, "for_s");
+        dp_pack_u64(&packer, seconds);
+    }
+    if (until_ms != 0) {
+        dp_pack_text(&packer, "until_ms");
+        dp_pack_u64(&packer, until_ms);
+    }
+    if (after_round) {
+        dp_pack_text(&packer, "after_round");
+        dp_pack_bool(&packer, true);
+    }
+    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
+    dp_client_close(&client);
+    return status;
+}
+
+/* A daemon of an older version ignores unknown fields and pauses without an end. */
+static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *error)
+{
+    if (json_object_get(result, "paused") != NULL ||
+        (dp_cmd_option(cmd, "for") == NULL && dp_cmd_option(cmd, "until") == NULL &&
+         dp_cmd_option(cmd, "after-round") == NULL)) {
+        return true;
+    }
+    dp_error_set(error, DP_EXIT_PROTOCOL, "E0102",
+                 "dpnode resume, then dpnode down and dpnode up   # with the installed version",
+                 "the running daemon is an older version",
+                 "it does not know --for, --until and --after-round; it has paused until resume");
+    return false;
+}
+
+static int run_pause(dp_cmd *cmd)
 {
     dp_control_error error;
     json_t *result = NULL;
-    if (dp_client_ask(cmd, method, &result, &error) != 0) {
+    if (ask_pause(cmd, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (!is_known(cmd, result, &error)) {
+        json_decref(result);
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("%s %s\n", dp_print_mark(true), sentence);
+    const json_t *const paused = json_object_get(result, "paused");
+    printf("%s %s%s; training continues on the other nodes. To train again: dpnode resume\n",
+           dp_print_mark(true), dp_json_flag(paused, "waits") == 1 ? "will pause" : "paused",
+           dp_json_text(paused, "text", ""));
     json_decref(result);
     return 0;
-}
-
-static int run_pause(dp_cmd *cmd)
-{
-    return change_state(
-        cmd, "pause",
-        "paused; training continues on the other nodes. To train again: dpnode resume");
 }
 
 const dp_verb dp_verb_pause = {
     .name = "pause",
     .run = run_pause,
     .arguments = "",
-    .summary = "stop training and stay a member",
-    .examples = "  dpnode pause\n",
+    .summary = "stop training and stay a member, until resume or for a time",
+    .examples = "  dpnode pause\n  dpnode pause --for 2h\n  dpnode pause --until 07:30\n  dpnode "
+                "pause --after-round\n",
+    .options = {{"for", 0, "TIME", "length of the pause, such as 90m or 2h"},
+                {"until", 0, "HH:MM", "end of the pause, the next such time of the local clock"},
+                {"after-round", 0, NULL, "first wait until a round has counted this node's work"}},
 };
 
 static int run_resume(dp_cmd *cmd)
 {
-    return change_state(cmd, "resume", "resumed training");
+    dp_control_error error;
+    json_t *result = NULL;
+    if (dp_client_ask(cmd, "resume", &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf("%s resumed training\n", dp_print_mark(true));
+    json_decref(result);
+    return 0;
 }
 
 const dp_verb dp_verb_resume = {

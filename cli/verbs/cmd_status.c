@@ -62,7 +62,8 @@ static void print_pause(const json_t *status)
 {
     const json_t *const paused = json_object_get(status, "paused");
     if (paused != NULL) {
-        printf("paused by its owner%s; to train again: dpnode resume\n",
+        printf("%s by its owner%s; to train again: dpnode resume\n",
+               dp_json_flag(paused, "waits") == 1 ? "will be paused" : "paused",
                dp_json_text(paused, "text", ""));
     }
 }

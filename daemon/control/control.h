@@ -4,6 +4,7 @@
 #define DP_DAEMON_CONTROL_CONTROL_H
 
 #include "daemon/control/control_msg.h"
+#include "daemon/control/reply.h"
 #include "daemon/host/daemon.h"
 
 enum {
@@ -74,7 +75,11 @@ dp_method dp_method_run_create, dp_method_run_join;
  * idle. */
 void dp_run_join_unasked(dp_daemon *daemon, dp_view token);
 /* control_leave.c */
-dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
+dp_method dp_method_run_leave, dp_method_down;
+/* control_pause.c */
+dp_method dp_method_pause, dp_method_resume;
+/* Packs the key "paused" of status, if there is such an order. */
+void dp_pack_pause(dp_group *map, const dp_daemon *daemon);
 /* control_drain.c */
 dp_method dp_method_drain;
 /* control_limits.c */

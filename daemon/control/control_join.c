@@ -9,8 +9,8 @@
 #include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/control/run_create.h"
-#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
+#include "daemon/peer/suspension.h"
 
 enum {
     JOIN_CLOCK_MS = 3 * 1000, /* after a different clock was found */
@@ -78,11 +78,10 @@ static void forget_run(dp_daemon *daemon)
     forget_job *forget = dp_alloc(1, sizeof *forget);
     daemon->driver = NULL;
     dp_driver_close(driver);
-    DP_IGNORE(
-        dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
-                                   /* The pause belonged to this run. If this is not written, the
+    DP_IGNORE(dp_suspension_pause(daemon->suspension, &(dp_pause){.holds = false}, NULL,
+                                  /* The pause belonged to this run. If this is not written, the
                                     * node is still paused. */
-                                   NULL));
+                                  NULL));
     dp_run_identity_copy_forget(daemon->config->dir);
     if (forget != NULL) {
         forget->job.run = run_forget_facts;

@@ -1,4 +1,4 @@
-/* The methods leave, pause, resume and down, which end or interrupt this node's work. */
+/* The methods run.leave and down, which end this node's work. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "daemon/control/export.h"
 #include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
+#include "daemon/peer/suspension.h"
 #include "store/vote.h"
 
 enum { NOW_MS = 6 * 1000, LEAVE_TICK_MS = 100, DOWN_MS = 50 };
@@ -128,9 +128,8 @@ static void on_leave_tick(uv_timer_t *timer)
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);
-    DP_IGNORE(dp_bandwidth_limiter_pause(
-        self->daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
-        NULL)); /* It was about this run. Not written: still paused. */
+    DP_IGNORE(dp_suspension_pause(self->daemon->suspension, &(dp_pause){.holds = false}, NULL,
+                                  NULL)); /* It was about this run. Not written: still paused. */
     if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_URGENT) !=
         DP_OK) {
         dp_call_fail(&self->call, 75, "E0402",
@@ -196,103 +195,6 @@ void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_v
     self->delete_run = delete_run;
     dp_driver_command(driver, DP_COMMAND_LEAVE);
     uv_timer_start(&self->timer, on_leave_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
-}
-
-static void reply_state(const dp_daemon *daemon, const dp_call *call)
-{
-    dp_packer packer;
-    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
-        dp_group map = dp_map_begin(&packer);
-        dp_pair_text(&map, "state", dp_call_state(daemon));
-        dp_group_end(&map);
-        dp_call_end(call, &packer);
-    }
-}
-
-/* A client that waits until its order is durable. */
-typedef struct ordering {
-    const dp_daemon *daemon;
-    dp_call call;
-} ordering;
-
-static void tell_lost(const dp_call *call, dp_status status)
-{
-    dp_call_fail(call, 74, "E0127", "dpnode doctor   # checks the disk",
-                 "the setting holds until the daemon stops: it could not be stored",
-                 dp_status_text(status));
-}
-
-static void on_ordered(void *context, dp_status status)
-{
-    ordering *self = context;
-    if (status == DP_OK) {
-        reply_state(self->daemon, &self->call);
-    } else {
-        tell_lost(&self->call, status);
-    }
-    dp_free(self);
-}
-
-static void order(const dp_daemon *daemon, const dp_call *call, const dp_pause *pause)
-{
-    ordering *self = dp_alloc(1, sizeof *self);
-    dp_status status = DP_NOMEM;
-    if (self != NULL) {
-        *self = (ordering){.daemon = daemon, .call = *call};
-        status = dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, pause, on_ordered, self);
-    }
-    if (status != DP_OK) {
-        dp_free(self);
-        tell_lost(call, status);
-    }
-}
-
-void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    dp_bandwidth_limiter_view view;
-    (void)parameters;
-    if (dp_call_driver(daemon, call) == NULL) {
-        return;
-    }
-    if (!dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &view)) {
-        dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
-        return;
-    }
-    if (!view.pause.holds || view.pause.since_ms == 0) { /* The first order sets the start. */
-        view.pause = (dp_pause){.holds = true, .since_ms = dp_unix_ms()};
-        dp_call_user(call, view.pause.user, sizeof view.pause.user);
-        dp_event_log_add(daemon->event_log, DP_LOG_INFO, "pause.set", 0, NULL,
-                         "paused by its owner%s%s; to train again: dpnode resume",
-                         view.pause.user[0] != '\0' ? ", " : "", view.pause.user);
-    }
-    dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
-    order(daemon, call, &view.pause);
-}
-
-void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    char why[128];
-    (void)parameters;
-    if (dp_call_driver(daemon, call) == NULL) {
-        return;
-    }
-    if (daemon->bandwidth_limiter == NULL) {
-        dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
-        return;
-    }
-    if (dp_bandwidth_limiter_why(daemon->bandwidth_limiter, why, sizeof why)) {
-        DP_IGNORE(dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false},
-                                             /* If this is not written, the node stays paused, which
-                                              * is safe. */
-                                             NULL, NULL));
-        dp_call_fail(call, 75, "E0126", "dpnode limits   # shows and sets the quota",
-                     "the bandwidth quota of this month is used up; training resumes with the next "
-                     "month or a larger quota",
-                     why);
-        return;
-    }
-    dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
-    order(daemon, call, &(dp_pause){.holds = false});
 }
 
 static void on_down(uv_timer_t *timer)

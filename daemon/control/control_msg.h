@@ -15,10 +15,11 @@
  *                "idle"|"joining"|"starting"|"training"|"waiting" (the same in a run of any model,
  *                where this node has no script)|"gossip"|"paused"|"halted"|"left", "run"?}
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?,
- *                       "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the
- *                       owner's order, "lost"?: text, the store was damaged and names no run any
- *                       more, "problem"?: {"code", "what", "why", "fix"}: why the last try of
- *                       first_start.h failed or its token is not used,
+ *                       "paused"?: P: the owner's order, P: {"since_ms"?, "until_ms"?,
+ *                       "waits"?: true, begins when a round has counted this node's work, "by"?: a
+ *                       user of this machine, "text"}, "lost"?: text, the store was damaged and
+ *                       names no run any more, "problem"?: {"code", "what", "why", "fix"}: why the
+ *                       last try of first_start.h failed or its token is not used,
  *                       "rss_bytes", "log_dropped", "run"?: {"name", "id",
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the
@@ -116,7 +117,8 @@
  *                       "upload_by"?, "download_by"?: the L of it}}; L: "upload_mbit",
  *                       "download_mbit": of the line, "upload_month", "download_month": bytes, 0:
  *                       any, "month_day"; kept when it is answered
- *   pause, resume {} -> {"state"}
+ *   pause        {"for_s"?: n, or "until_ms"?, "after_round"?: bool} -> {"state", "paused": P}
+ *   resume       {} -> {"state"}
  *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}:
  *                       when a round has counted this node's work, when there is none to wait for,
  *                       or after the seconds (drain-time); then, with end, the daemon ends

@@ -289,25 +289,6 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_group_end(&map);
 }
 
-/* The owner's order, which outlives the daemon. */
-static void pack_pause(dp_group *map, const dp_daemon *daemon)
-{
-    dp_bandwidth_limiter_view allowed;
-    if (dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &allowed) && allowed.pause.holds) {
-        char text[DP_PAUSE_USER_MAX + 64];
-        dp_pause_text(&allowed.pause, text, sizeof text);
-        dp_group pause = dp_map_begin(dp_pair(map, "paused"));
-        if (allowed.pause.since_ms != 0) {
-            dp_pair_u64(&pause, "since_ms", allowed.pause.since_ms);
-        }
-        if (allowed.pause.user[0] != '\0') {
-            dp_pair_text(&pause, "by", allowed.pause.user);
-        }
-        dp_pair_text(&pause, "text", text);
-        dp_group_end(&pause);
-    }
-}
-
 /* The reason why a node with a token, or a manifest to create a run from, is in no run by it. */
 static void pack_problem(dp_group *map, const dp_daemon *daemon)
 {
@@ -348,7 +329,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);
         dp_pair_u64(&map, "port", view.port);
-        pack_pause(&map, daemon);
+        dp_pack_pause(&map, daemon);
         pack_run(dp_pair(&map, "run"), daemon);
     } else if (daemon->lost) {
         dp_pair_text(&map, "lost", "its store was damaged and the name of its run is lost");

@@ -8,6 +8,7 @@
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
+#include "daemon/peer/suspension.h"
 
 enum { WHY_WINDOW_MS = 120 * 1000, WHY_CAUSES_MAX = 12 };
 
@@ -219,15 +220,13 @@ static void answer_left(const dp_daemon *daemon, char *text, size_t size)
 
 static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 {
-    char order[DP_PAUSE_USER_MAX + 64];
+    char order[DP_PAUSE_TEXT_MAX];
     char cap[128];
-    dp_bandwidth_limiter_view view = {.used_up = false};
-    DP_IGNORE(dp_bandwidth_limiter_look(daemon->bandwidth_limiter,
-                                        &view)); /* Without a quota nothing is used up. */
-    dp_pause_text(&view.pause, order, sizeof order);
+    const dp_pause pause = dp_suspension_owner(daemon->suspension);
+    dp_pause_text(&pause, order, sizeof order);
     if (!dp_bandwidth_limiter_why(daemon->bandwidth_limiter, cap, sizeof cap)) {
         snprintf(text, size, "paused by its owner%s. To train again: dpnode resume", order);
-    } else if (view.pause.holds) {
+    } else if (pause.holds) {
         snprintf(text, size,
                  "paused by its owner%s, and %s. To train again: dpnode resume. To raise the "
                  "quota: dpnode limits",
@@ -336,6 +335,18 @@ static void add_clock(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+/* The owner's pause that waits for a round. */
+static void add_pause(const dp_daemon *daemon, char *text, size_t size)
+{
+    const dp_pause pause = dp_suspension_owner(daemon->suspension);
+    const size_t at = strlen(text);
+    if (pause.holds && pause.waits) {
+        char order[DP_PAUSE_TEXT_MAX];
+        dp_pause_text(&pause, order, sizeof order);
+        snprintf(text + at, size - at, "; its owner has ordered a pause%s", order);
+    }
+}
+
 static void add_trainer(const dp_daemon *daemon, char *text, size_t size)
 {
     dp_driver_view view;
@@ -418,6 +429,7 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
     } else if (!idle) {
         answer_now(daemon, text, sizeof text);
         add_refused(daemon, text, sizeof text);
+        add_pause(daemon, text, sizeof text);
         add_trainer(daemon, text, sizeof text);
         add_clock(daemon, text, sizeof text);
     }

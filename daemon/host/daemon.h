@@ -18,6 +18,7 @@ typedef struct dp_control dp_control;
 typedef struct dp_supervisor dp_supervisor;
 typedef struct dp_disk_reserve dp_disk_reserve;
 typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
+typedef struct dp_suspension dp_suspension;
 typedef struct dp_first_start dp_first_start;
 
 typedef struct dp_daemon {
@@ -35,6 +36,7 @@ typedef struct dp_daemon {
     uint64_t incarnation;
     uint64_t started_ms;                     /* unix */
     dp_bandwidth_limiter *bandwidth_limiter; /* NULL: no limits */
+    dp_suspension *suspension;               /* NULL: nothing suspends training */
     bool has_root;                           /* this node holds the run's root key */
     dp_sign_key root;
     dp_sign_key vote;  /* of the run, while its driver has one */

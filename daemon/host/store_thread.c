@@ -1,6 +1,7 @@
 #include "daemon/host/store_thread.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -124,6 +125,58 @@ dp_status dp_store_thread_post(dp_store_thread *store_thread, dp_store_thread_jo
     pthread_cond_signal(&store_thread->work);
     pthread_mutex_unlock(&store_thread->lock);
     return DP_OK;
+}
+
+typedef struct put_job {
+    dp_store_thread_job job;
+    const char *key;
+    dp_store_thread_kept *kept; /* NULL: no caller waits */
+    void *context;
+    dp_status status;
+    size_t size;
+    uint8_t bytes[DP_STORE_THREAD_ROW_MAX];
+} put_job;
+
+static void run_put(dp_store_thread_job *job, dp_store *store)
+{
+    put_job *self = (put_job *)job;
+    self->status = self->size > 0
+                       ? dp_store_put(store, self->key, dp_view_of(self->bytes, self->size))
+                       : dp_store_delete(store, self->key);
+    self->status = self->status == DP_NOTFOUND ? DP_OK : self->status;
+}
+
+static void done_put(dp_store_thread_job *job)
+{
+    put_job *self = (put_job *)job;
+    if (self->kept != NULL) {
+        self->kept(self->context, self->status);
+    }
+    dp_free(self);
+}
+
+dp_status dp_store_thread_put(dp_store_thread *store_thread, const char *key, dp_view bytes,
+                              dp_store_thread_kept *done, void *context)
+{
+    dp_assert(bytes.size <= DP_STORE_THREAD_ROW_MAX);
+    put_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        return DP_NOMEM;
+    }
+    job->job.run = run_put;
+    job->job.done = done_put;
+    job->key = key;
+    job->kept = done;
+    job->context = context;
+    job->size = bytes.size;
+    if (bytes.size > 0) {
+        memcpy(job->bytes, bytes.data, bytes.size);
+    }
+    const dp_status status = dp_store_thread_post(store_thread, &job->job, DP_STORE_THREAD_BULK);
+    if (status != DP_OK) {
+        dp_free(job);
+    }
+    return status;
 }
 
 void dp_store_thread_close(dp_store_thread *store_thread)

@@ -10,6 +10,7 @@
 #include "daemon/host/daemon.h"
 #include "daemon/net/throttle.h"
 #include "daemon/peer/driver.h"
+#include "daemon/peer/suspension.h"
 
 enum {
     TICK_MS = 1000,
@@ -19,14 +20,12 @@ enum {
     ROW_BYTES_MAX = 512
 };
 _Static_assert((int)DP_BANDWIDTH_QUOTA_BYTES_MAX <= (int)ROW_BYTES_MAX &&
-                   (int)DP_BANDWIDTH_CONFIG_BYTES_MAX <= (int)ROW_BYTES_MAX &&
-                   (int)DP_PAUSE_BYTES_MAX <= (int)ROW_BYTES_MAX,
+                   (int)DP_BANDWIDTH_CONFIG_BYTES_MAX <= (int)ROW_BYTES_MAX,
                "rows fit");
 #define MBIT UINT64_C(125000) /* bytes */
 
 static const char limits_key[] = "limits";
 static const char traffic_key[] = "traffic";
-static const char pause_key[] = "pause";
 
 struct dp_bandwidth_limiter {
     dp_daemon *daemon;
@@ -39,70 +38,17 @@ struct dp_bandwidth_limiter {
     uint64_t counted[DP_BANDWIDTH_QUOTA_WAYS]; /* of the transport's bytes */
     dp_limits limits;                          /* as set on the transport */
     bool used_up;
-    dp_pause pause; /* by the owner */
 };
 
 /* ---- rows ---- */
 
-typedef struct put_job {
-    dp_store_thread_job job;
-    const char *key;
-    dp_bandwidth_limiter_kept *kept; /* NULL: no caller waits */
-    void *context;
-    dp_status status;
-    size_t size;
-    uint8_t bytes[ROW_BYTES_MAX];
-} put_job;
-
-static void run_put(dp_store_thread_job *job, dp_store *store)
-{
-    put_job *self = (put_job *)job;
-    self->status = self->size > 0
-                       ? dp_store_put(store, self->key, dp_view_of(self->bytes, self->size))
-                       : dp_store_delete(store, self->key);
-    self->status = self->status == DP_NOTFOUND ? DP_OK : self->status;
-}
-
-static void done_put(dp_store_thread_job *job)
-{
-    put_job *self = (put_job *)job;
-    if (self->kept != NULL) {
-        self->kept(self->context, self->status);
-    }
-    dp_free(self);
-}
-
-/* No bytes: deletes the row. */
-static dp_status put(const dp_bandwidth_limiter *bandwidth_limiter, const char *key, dp_view bytes,
-                     dp_bandwidth_limiter_kept *kept, void *context)
-{
-    put_job *job = dp_alloc(1, sizeof *job);
-    if (job == NULL) {
-        return DP_NOMEM;
-    }
-    job->job.run = run_put;
-    job->job.done = done_put;
-    job->key = key;
-    job->kept = kept;
-    job->context = context;
-    job->size = bytes.size;
-    if (bytes.size > 0) {
-        memcpy(job->bytes, bytes.data, bytes.size);
-    }
-    const dp_status status = dp_store_thread_post(bandwidth_limiter->daemon->store_thread,
-                                                  &job->job, DP_STORE_THREAD_BULK);
-    if (status != DP_OK) {
-        dp_free(job);
-    }
-    return status;
-}
-
 dp_status dp_bandwidth_limiter_keep(dp_bandwidth_limiter *bandwidth_limiter,
-                                    dp_bandwidth_limiter_kept *done, void *context)
+                                    dp_store_thread_kept *done, void *context)
 {
     uint8_t bytes[DP_BANDWIDTH_CONFIG_BYTES_MAX];
-    return put(bandwidth_limiter, limits_key,
-               dp_bandwidth_config_write(&bandwidth_limiter->set, bytes), done, context);
+    return dp_store_thread_put(bandwidth_limiter->daemon->store_thread, limits_key,
+                               dp_bandwidth_config_write(&bandwidth_limiter->set, bytes), done,
+                               context);
 }
 
 static void keep_counts(dp_bandwidth_limiter *bandwidth_limiter)
@@ -110,28 +56,9 @@ static void keep_counts(dp_bandwidth_limiter *bandwidth_limiter)
     uint8_t bytes[DP_BANDWIDTH_QUOTA_BYTES_MAX];
     bandwidth_limiter->kept_ms = bandwidth_limiter->month.now_ms;
     /* If this write fails, the next one contains the same counts. */
-    DP_IGNORE(put(bandwidth_limiter, traffic_key,
-                  dp_bandwidth_quota_write(&bandwidth_limiter->month, bytes), NULL, NULL));
-}
-
-/* The node may train only if the store has no row. */
-static void read_pause(dp_bandwidth_limiter *bandwidth_limiter)
-{
-    dp_buf buf;
-    dp_buf_init(&buf, ROW_BYTES_MAX);
-    dp_status status = dp_store_get(bandwidth_limiter->daemon->store, pause_key, &buf);
-    if (status != DP_NOTFOUND) {
-        bandwidth_limiter->pause = (dp_pause){.holds = true};
-        status =
-            status == DP_OK ? dp_pause_read(&bandwidth_limiter->pause, dp_buf_view(&buf)) : status;
-        if (status != DP_OK) {
-            dp_log(DP_LOG_WARN, "pause.damaged",
-                   "msg=\"the stored pause cannot be read: %s; this node stays paused; to train "
-                   "again: dpnode resume\"",
-                   dp_status_text(status));
-        }
-    }
-    dp_buf_close(&buf);
+    DP_IGNORE(dp_store_thread_put(bandwidth_limiter->daemon->store_thread, traffic_key,
+                                  dp_bandwidth_quota_write(&bandwidth_limiter->month, bytes), NULL,
+                                  NULL));
 }
 
 static void read_rows(dp_bandwidth_limiter *bandwidth_limiter)
@@ -277,16 +204,8 @@ static void rest_or_go_on(dp_bandwidth_limiter *bandwidth_limiter)
         dp_event_log_add(daemon->event_log, DP_LOG_INFO, "limits.again", 0, NULL,
                          "the bandwidth quota allows traffic again");
     }
-    if (daemon->driver == NULL) {
-        return;
-    }
-    dp_driver_view view;
-    dp_driver_look(daemon->driver, &view);
-    if (bandwidth_limiter->used_up && view.running &&
-        (view.node.mode == DP_MODE_SYNC || view.node.mode == DP_MODE_GOSSIP)) {
-        dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
-    } else if (was && !bandwidth_limiter->used_up && !bandwidth_limiter->pause.holds) {
-        dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
+    if (bandwidth_limiter->used_up != was) {
+        dp_suspension_act(daemon->suspension);
     }
 }
 
@@ -357,18 +276,6 @@ void dp_bandwidth_limiter_change(dp_bandwidth_limiter *bandwidth_limiter, dp_ban
     act(bandwidth_limiter);
 }
 
-dp_status dp_bandwidth_limiter_pause(dp_bandwidth_limiter *bandwidth_limiter, const dp_pause *pause,
-                                     dp_bandwidth_limiter_kept *done, void *context)
-{
-    uint8_t bytes[DP_PAUSE_BYTES_MAX];
-    if (bandwidth_limiter == NULL) {
-        return DP_CLOSED;
-    }
-    bandwidth_limiter->pause = *pause;
-    return put(bandwidth_limiter, pause_key,
-               pause->holds ? dp_pause_write(pause, bytes) : dp_view_of(bytes, 0), done, context);
-}
-
 dp_limits dp_bandwidth_limiter_limits(const dp_bandwidth_limiter *bandwidth_limiter)
 {
     return bandwidth_limiter != NULL ? bandwidth_limiter->limits : (dp_limits){0};
@@ -382,8 +289,7 @@ bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,
     }
     const dp_bandwidth_quota *const month = &bandwidth_limiter->month;
     *view = (dp_bandwidth_limiter_view){.set = bandwidth_limiter->set,
-                                        .used_up = bandwidth_limiter->used_up,
-                                        .pause = bandwidth_limiter->pause};
+                                        .used_up = bandwidth_limiter->used_up};
     DP_IGNORE(
         dp_bandwidth_quota_number(month->wall_ms, month->day, &view->begin_ms, &view->end_ms) == 0);
     for (int way = 0; way < DP_BANDWIDTH_QUOTA_WAYS; way++) {
@@ -415,7 +321,6 @@ dp_status dp_bandwidth_limiter_open(dp_bandwidth_limiter **out, dp_daemon *daemo
                             (uint32_t)value_of(bandwidth_limiter, DP_BANDWIDTH_CONFIG_MONTH_DAY),
                             wall_ms(), uv_now(daemon->loop));
     read_rows(bandwidth_limiter);
-    read_pause(bandwidth_limiter);
     pass(bandwidth_limiter);
     tell_limits(bandwidth_limiter);
     DP_IGNORE(uv_timer_init(daemon->loop, &bandwidth_limiter->timer) != 0); /* It does not fail. */

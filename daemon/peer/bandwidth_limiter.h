@@ -1,6 +1,6 @@
 /* The bandwidth limiter of a running daemon. It keeps the owner's settings (bandwidth_config.h) in
- * the store's row "limits", the counts of months (bandwidth_quota.h) in the row "traffic", and the
- * owner's pause (pause.h) in the row "pause". Each second it counts the bytes of the transport and
+ * the store's row "limits" and the counts of months (bandwidth_quota.h) in the row "traffic". Each
+ * second it counts the bytes of the transport and
  * sets the limits of its token buckets. Counts are stored every minute with a cap, every ten
  * minutes without, more often in the first minutes, and at the end; kill -9 loses the counts since
  * then.
@@ -12,7 +12,6 @@
 #define DP_DAEMON_PEER_BANDWIDTH_LIMITER_H
 
 #include "daemon/host/bandwidth_quota.h"
-#include "daemon/host/pause.h"
 #include "daemon/host/store_thread.h"
 #include "daemon/net/bandwidth_config.h"
 #include "daemon/net/transport.h"
@@ -36,15 +35,8 @@ void dp_bandwidth_limiter_change(dp_bandwidth_limiter *bandwidth_limiter, dp_ban
                                  uint64_t value);
 /* Stores the limits; done is called once, on the loop. DP_AGAIN: the store thread takes no more
  * jobs, and done is not called. */
-typedef void dp_bandwidth_limiter_kept(void *context, dp_status status);
 DP_MUST dp_status dp_bandwidth_limiter_keep(dp_bandwidth_limiter *bandwidth_limiter,
-                                            dp_bandwidth_limiter_kept *done, void *context);
-/* Sets the owner's own pause, which does not end with that of a used-up month; an inactive pause
- * resumes. Takes effect at once, and is durable when done is called with DP_OK, as above; done may
- * be NULL. DP_CLOSED for NULL. */
-DP_MUST dp_status dp_bandwidth_limiter_pause(dp_bandwidth_limiter *bandwidth_limiter,
-                                             const dp_pause *pause, dp_bandwidth_limiter_kept *done,
-                                             void *context);
+                                            dp_store_thread_kept *done, void *context);
 
 typedef struct dp_bandwidth_limiter_view {
     dp_bandwidth_config_set set;
@@ -57,7 +49,6 @@ typedef struct dp_bandwidth_limiter_view {
     dp_limits holds; /* bytes per second now, by line and month; 0: none */
     dp_bandwidth_config by[DP_BANDWIDTH_QUOTA_WAYS]; /* the user that set it, if known */
     bool used_up;                                    /* one of the caps */
-    dp_pause pause;                                  /* also by the owner */
 } dp_bandwidth_limiter_view;
 /* False for NULL. */
 bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,

@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver_inside.h"
 #include "daemon/peer/driver_restore_inside.h"
+#include "daemon/peer/suspension.h"
 #include "gossip/vote/commit_row.h"
 #include "store/chain.h"
 #include "store/object.h"
@@ -313,9 +313,8 @@ static void done_restore(dp_store_thread_job *job)
         driver->checkpoint_round = self->checkpoint_round;
         driver->node = self->node;
         dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
-        dp_bandwidth_limiter_view allowed;
-        if (dp_bandwidth_limiter_look(driver->daemon->bandwidth_limiter, &allowed) &&
-            allowed.pause.holds) {
+        const dp_pause pause = dp_suspension_owner(driver->daemon->suspension);
+        if (pause.holds && !pause.waits) {
             dp_driver_command(driver, DP_COMMAND_PAUSE); /* No trainer has a state yet. */
         }
         dp_transport_replay(driver->transport);

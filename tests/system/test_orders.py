@@ -134,6 +134,35 @@ class Orders(SystemTest):
         node.start()
         wait_for(lambda: node.run()["round"] > before, 30, "it trains, as it was told last")
 
+    def test_a_pause_has_an_end_through_restarts_and_begins_after_a_round_if_asked(self):
+        first, token = self.found()
+        node = self.joined("node2", token)
+        follow = self.folder.follow(first)
+        wait_for(lambda: follow.all() and follow.all()[-1]["listed"] == 2, 60, "a round counts both")
+        for words in (["--for", "0s"], ["--until", "25:00"], ["--for", "1h", "--until", "07:30"], ["--for", "soon"]):
+            self.fails("E0001", 64, node.ask, "pause", *words)
+        self.fails("E0132", 64, node.ask, "pause", "--for", "400d")
+        counted = node.run()["counted"]
+        order = node.ask("pause", "--after-round", "--for", "1h")["paused"]
+        self.assertTrue(order.get("waits") or order.get("until_ms"))
+        wait_for(lambda: node.ask("status")["state"] == "paused", 30, "it is paused")
+        self.assertGreater(node.run()["counted"], counted)  # the work of the round under way is not lost
+        wait_for(lambda: follow.all()[-1]["listed"] == 1, 20, "the other does not wait for it")
+        told = node.ask("status")["paused"]
+        self.assertEqual(told["until_ms"], told["since_ms"] + 3600 * 1000)
+        node.kill()
+        node.start()
+        wait_for(lambda: node.ask("status")["state"] == "paused", 30, "it is paused again")
+        self.assertEqual(node.ask("status")["paused"], told)
+        self.assertIn(", until ", node.ask("why")["answer"])
+        node.ask("pause", "--until", "23:59")
+        told = node.ask("status")["paused"]
+        self.assertLess(told["until_ms"] / 1000 - time.time(), 86400 + 60)
+        node.ask("pause", "--for", "2s")
+        wait_for(lambda: node.ask("status")["state"] == "training", 30, "its time is over")
+        self.assertNotIn("paused", node.ask("status"))
+        wait_for(lambda: follow.all()[-1]["listed"] == 2, 30, "it is counted again")
+
     def test_leave_deletes_no_only_copy_unless_the_run_is_named(self):
         node, _ = self.found()
         wait_for(lambda: node.run()["round"] >= 2, 30, "it trains")

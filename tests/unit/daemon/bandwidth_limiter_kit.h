@@ -1,4 +1,4 @@
-/* A mock of the owner's limits and pause: all functions of daemon/peer/bandwidth_limiter.h that the
+/* A mock of the owner's limits: all functions of daemon/peer/bandwidth_limiter.h that the
  * control socket calls. Used with call_kit.h. */
 #ifndef DP_TESTS_UNIT_DAEMON_BANDWIDTH_LIMITER_KIT_H
 #define DP_TESTS_UNIT_DAEMON_BANDWIDTH_LIMITER_KIT_H
@@ -8,11 +8,7 @@
 
 static struct {
     dp_bandwidth_limiter_view view;
-    const char *cap;  /* of a month that is used up; NULL: none is */
-    dp_status pauses; /* of the order itself ... */
-    dp_status kept;   /* ... and of its row */
-    uint32_t n_pauses;
-    dp_pause pause; /* the last */
+    const char *cap; /* of a month that is used up; NULL: none is */
 } bandwidth_limiter_kit;
 
 bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,
@@ -32,20 +28,6 @@ bool dp_bandwidth_limiter_why(const dp_bandwidth_limiter *bandwidth_limiter, cha
         snprintf(text, size, "%s", bandwidth_limiter_kit.cap);
     }
     return bandwidth_limiter_kit.cap != NULL;
-}
-
-dp_status dp_bandwidth_limiter_pause(dp_bandwidth_limiter *bandwidth_limiter, const dp_pause *pause,
-                                     dp_bandwidth_limiter_kept *done, void *context)
-{
-    if (bandwidth_limiter == NULL) {
-        return DP_CLOSED;
-    }
-    bandwidth_limiter_kit.n_pauses++;
-    bandwidth_limiter_kit.pause = *pause;
-    if (bandwidth_limiter_kit.pauses == DP_OK && done != NULL) {
-        done(context, bandwidth_limiter_kit.kept);
-    }
-    return bandwidth_limiter_kit.pauses;
 }
 
 /* After call_open. */

@@ -1,4 +1,9 @@
 /* pause, resume, drain, leave: the request of each, and its exit status. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/local_time.h"
+#include "cli/print.h"
 #include "tests/unit/cli/verb_kit.h"
 
 static void pause_and_resume_ask_once_and_say_what_follows(void **state)
@@ -16,6 +21,43 @@ static void pause_and_resume_ask_once_and_say_what_follows(void **state)
     verb_refuse(DP_EXIT_TEMPORARY, "E0105", "this node is in no run");
     assert_int_equal(VERB_ALONE(dp_verb_pause), DP_EXIT_TEMPORARY);
     assert_true(verb_warned("E0105"));
+}
+
+static void a_pause_has_an_end_and_waits_for_a_round_where_that_is_asked(void **state)
+{
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    verb_answer("{'state': 'paused', 'paused': {'text': ', by ann, since x, until y'}}");
+    assert_int_equal(VERB(dp_verb_pause, "--for", "2h"), 0);
+    assert_true(verb_asked(0, "pause", "{'for_s': 7200}"));
+    assert_true(verb_said("paused, by ann, since x, until y; training continues"));
+    verb_answer("{'state': 'training', 'paused': {'waits': true, 'text': ', when'}}");
+    assert_int_equal(VERB(dp_verb_pause, "--after-round", "--for", "1h"), 0);
+    assert_true(verb_asked(0, "pause", "{'for_s': 3600, 'after_round': true}"));
+    assert_true(verb_said("will pause, when; training continues"));
+    verb_answer("{'state': 'paused', 'paused': {'text': ''}}");
+    assert_int_equal(VERB(dp_verb_pause, "--until", "07:30"), 0);
+    char asked[64];
+    snprintf(asked, sizeof asked, "{'until_ms': %llu}",
+             (unsigned long long)dp_local_next(dp_print_now_ms(), 450));
+    assert_true(verb_asked(0, "pause", asked));
+}
+
+static void an_end_that_is_no_time_is_refused_before_anything_is_asked(void **state)
+{
+    static const char *const bad[] = {"25:00", "7", "soon", "07:30:00", "2h"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(VERB(dp_verb_pause, "--until", bad[i]), DP_EXIT_USAGE);
+        assert_true(verb_warned("E0001") && verb_warned("local time of the day"));
+    }
+    assert_int_equal(VERB(dp_verb_pause, "--for", "2 hours"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_pause, "--for", "2h", "--until", "07:30"), DP_EXIT_USAGE);
+    assert_int_equal(verb_kit.n_calls, 0);
+    verb_answer("{'state': 'paused'}"); /* An older daemon has paused without an end. */
+    assert_int_equal(VERB(dp_verb_pause, "--for", "2h"), DP_EXIT_PROTOCOL);
+    assert_true(verb_warned("E0102") && verb_warned("it has paused until resume"));
 }
 
 static void drain_waits_so_long_and_the_daemon_ends(void **state)
@@ -90,6 +132,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         VERB_TEST(pause_and_resume_ask_once_and_say_what_follows),
+        VERB_TEST(a_pause_has_an_end_and_waits_for_a_round_where_that_is_asked),
+        VERB_TEST(an_end_that_is_no_time_is_refused_before_anything_is_asked),
         VERB_TEST(drain_waits_so_long_and_the_daemon_ends),
         VERB_TEST(drain_can_leave_after_it),
         VERB_TEST(options_of_leave_without_it_change_nothing),

@@ -1,8 +1,8 @@
-/* run.leave, pause, resume, down: the orders to the node, and their preconditions. The driver is a
- * mock; waits end at once. */
+/* run.leave, down: the orders to the node, and their preconditions. The driver is a mock; waits end
+ * at once. */
 #include "store/vote.h"
-#include "tests/unit/daemon/bandwidth_limiter_kit.h"
 #include "tests/unit/daemon/hurry.h"
+#include "tests/unit/daemon/suspension_kit.h"
 
 static uint32_t n_closed; /* drivers */
 
@@ -22,7 +22,7 @@ static void open_member(void)
 {
     const dp_vote_key_row key = {.secret = {1}};
     call_open();
-    allowance_open();
+    suspension_open();
     n_closed = 0;
     hurry_from_ms = 50;
     call_kit.has_manifest = true;
@@ -74,7 +74,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     assert_int_equal(call_kit.n_stops, 1); /* No token brings it back. */
     CHECK_STATUS(dp_run_identity_load(desk.shelf.store, &facts), DP_NOTFOUND);
     assert_false(has_key());
-    assert_true(bandwidth_limiter_kit.n_pauses == 1 && !bandwidth_limiter_kit.pause.holds);
+    assert_true(suspension_kit.n_pauses == 1 && !suspension_kit.pause.holds);
     close_member();
 }
 
@@ -189,61 +189,7 @@ static void without_a_run_or_memory_nothing_is_left(void **state)
     call_kit.fails_at = 0;
     desk.daemon.driver = NULL;
     CALL_ALONE(dp_method_run_leave);
-    CALL_ALONE(dp_method_pause);
-    CALL_ALONE(dp_method_resume);
     assert_true(call_failed("E0105", 75));
-    close_member();
-}
-
-static void a_pause_says_by_whom_and_the_first_one_since_when(void **state)
-{
-    (void)state;
-    open_member();
-    CALL_ALONE(dp_method_pause);
-    assert_string_equal(text_at(call_body(), "state"), "paused");
-    assert_int_equal(call_kit.command, DP_COMMAND_PAUSE);
-    assert_true(bandwidth_limiter_kit.pause.holds && bandwidth_limiter_kit.pause.since_ms != 0);
-    assert_string_equal(bandwidth_limiter_kit.pause.user, "carol");
-    assert_true(desk_logged("paused by its owner, carol; to train again: dpnode resume"));
-    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .since_ms = 77, .user = "ann"};
-    CALL_ALONE(dp_method_pause);
-    assert_int_equal(bandwidth_limiter_kit.pause.since_ms, 77);
-    assert_string_equal(bandwidth_limiter_kit.pause.user, "ann");
-    close_member();
-}
-
-static void a_resume_within_a_used_up_month_says_when_training_begins(void **state)
-{
-    (void)state;
-    open_member();
-    CALL_ALONE(dp_method_resume);
-    assert_true(call_kit.command == DP_COMMAND_RESUME && !bandwidth_limiter_kit.pause.holds);
-    assert_string_equal(text_at(call_body(), "state"), "paused");
-    bandwidth_limiter_kit.cap = "this month's upload is used up";
-    call_kit.n_commands = 0;
-    CALL_ALONE(dp_method_resume);
-    assert_true(call_failed("E0126", 75) && call_kit.n_commands == 0);
-    assert_string_equal(call_kit.error.why, "this month's upload is used up");
-    assert_false(
-        bandwidth_limiter_kit.pause.holds); /* The owner's own pause has ended nevertheless. */
-    close_member();
-}
-
-static void an_order_that_is_not_written_holds_and_is_told(void **state)
-{
-    (void)state;
-    open_member();
-    bandwidth_limiter_kit.kept = DP_NOSPACE;
-    CALL_ALONE(dp_method_pause);
-    assert_true(call_failed("E0127", 74) && call_kit.command == DP_COMMAND_PAUSE);
-    bandwidth_limiter_kit.pauses = DP_AGAIN;
-    CALL_ALONE(dp_method_resume);
-    assert_true(call_failed("E0127", 74));
-    desk.daemon.bandwidth_limiter = NULL; /* The daemon is ending. */
-    CALL_ALONE(dp_method_pause);
-    assert_true(call_failed("E0402", 75));
-    CALL_ALONE(dp_method_resume);
-    assert_true(call_failed("E0402", 75));
     close_member();
 }
 
@@ -278,9 +224,6 @@ int main(void)
         cmocka_unit_test(a_node_that_reads_its_chain_cannot_know_and_says_so),
         cmocka_unit_test(a_second_leave_of_a_run_is_answered),
         cmocka_unit_test(without_a_run_or_memory_nothing_is_left),
-        cmocka_unit_test(a_pause_says_by_whom_and_the_first_one_since_when),
-        cmocka_unit_test(a_resume_within_a_used_up_month_says_when_training_begins),
-        cmocka_unit_test(an_order_that_is_not_written_holds_and_is_told),
         cmocka_unit_test(the_daemon_ends_after_it_has_answered),
     };
     tempdir_in_memory();

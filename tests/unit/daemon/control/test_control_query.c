@@ -2,6 +2,7 @@
  * left out. The driver is a mock; test_control.c has the client's side. */
 #define CALL_KIT_LOOK
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
+#include "tests/unit/daemon/suspension_kit.h"
 
 static struct {
     uint32_t n_follow_rounds;
@@ -41,6 +42,7 @@ static void open_node(void)
     memset(&net, 0, sizeof net);
     call_open();
     allowance_open();
+    suspension_open();
     call_kit.has_manifest = true;
     call_kit.has_node = true;
     call_kit.view.running = true;
@@ -147,7 +149,7 @@ static void limits_pause_and_clock_are_told_where_something_is_set_or_wrong(void
     call_kit.view.transport.limits.upload = 125000;
     bandwidth_limiter_kit.view.set.values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value = 200;
     bandwidth_limiter_kit.view.used[DP_BANDWIDTH_QUOTA_UP] = 150;
-    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .since_ms = 7, .user = "ann"};
+    suspension_kit.owner = (dp_pause){.holds = true, .since_ms = 7, .user = "ann"};
     run = run_of_status();
     assert_true(number_at(run, "upload_max") == 125000 && number_at(run, "upload_month") == 200);
     assert_int_equal(number_at(run, "upload_month_used"), 150);

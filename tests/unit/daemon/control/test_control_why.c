@@ -1,6 +1,7 @@
 /* why: the activity of the node, or the outcome of a round or state of a member, as a sentence with
  * causes. */
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
+#include "tests/unit/daemon/suspension_kit.h"
 
 static bool clock_is_wrong;
 
@@ -23,6 +24,7 @@ static void open_node(void)
 {
     call_open();
     allowance_open();
+    suspension_open();
     clock_is_wrong = false;
     call_kit.has_manifest = true;
     call_kit.has_node = true;
@@ -87,13 +89,25 @@ static void a_pause_and_a_used_up_month_are_told_apart(void **state)
     (void)state;
     open_node();
     call_kit.view.node.mode = DP_MODE_PAUSED;
-    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .user = "ann"};
+    suspension_kit.owner = (dp_pause){.holds = true, .user = "ann"};
     assert_true(says_now("paused by its owner, by ann. To train again: dpnode resume"));
     bandwidth_limiter_kit.cap = "this month's upload is used up";
     assert_true(says_now(", and this month's upload is used up. To train again"));
-    bandwidth_limiter_kit.view.pause.holds = false;
+    suspension_kit.owner.holds = false;
     assert_true(says_now(
         "training stopped by the quota: this month's upload is used up. This node stays a member"));
+    call_close();
+}
+
+static void a_pause_that_waits_for_a_round_is_told(void **state)
+{
+    (void)state;
+    open_node();
+    call_kit.view.node.mode = DP_MODE_SYNC;
+    suspension_kit.owner =
+        (dp_pause){.holds = true, .waits = true, .for_ms = 7200000, .user = "ann"};
+    assert_true(says_now("; its owner has ordered a pause, by ann, when a round has counted this "
+                         "node's work, for 2 h"));
     call_close();
 }
 
@@ -307,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_mode_has_a_sentence),
         cmocka_unit_test(a_pause_and_a_used_up_month_are_told_apart),
+        cmocka_unit_test(a_pause_that_waits_for_a_round_is_told),
         cmocka_unit_test(a_halt_names_the_voter_or_the_two_forks),
         cmocka_unit_test(a_node_that_is_out_says_by_whose_wish),
         cmocka_unit_test(a_node_that_a_token_did_not_bring_into_a_run_says_why),

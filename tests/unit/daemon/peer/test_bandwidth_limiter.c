@@ -84,52 +84,6 @@ static void settings_outlive_the_daemon(void **state)
     house_close(&house);
 }
 
-static void order(struct house *house, const dp_pause *pause)
-{
-    bool kept = false;
-    CHECK_OK(dp_bandwidth_limiter_pause(house->daemon.bandwidth_limiter, pause, note_kept, &kept));
-    turn_until(&house->loop, is_true, &kept);
-}
-
-static void a_pause_outlives_the_daemon_until_it_is_resumed(void **state)
-{
-    struct house house;
-    (void)state;
-    wall = NOV_10;
-    house_open(&house);
-    begin(&house);
-    CHECK(!see(&house).pause.holds);
-    order(&house, &(dp_pause){.holds = true, .since_ms = NOV_10, .user = "alice"});
-    start_anew(&house);
-    CHECK(see(&house).pause.holds);
-    CHECK(see(&house).pause.since_ms == NOV_10);
-    assert_string_equal(see(&house).pause.user, "alice");
-    order(&house, &(dp_pause){.holds = false});
-    start_anew(&house);
-    CHECK(!see(&house).pause.holds);
-    end(&house);
-    house_close(&house);
-}
-
-static void a_damaged_order_means_paused(void **state)
-{
-    struct house house;
-    (void)state;
-    wall = NOV_10;
-    house_open(&house);
-    begin(&house);
-    end(&house);
-    house_close_rows(&house);
-    CHECK_OK(dp_store_put(house.shelf.store, "pause", dp_view_text("\x01junk")));
-    begin(&house);
-    house_open_rows(&house);
-    CHECK(see(&house).pause.holds);
-    CHECK(see(&house).pause.since_ms == 0);
-    assert_string_equal(see(&house).pause.user, "");
-    end(&house);
-    house_close(&house);
-}
-
 static void a_month_is_counted_through_starts_and_transports(void **state)
 {
     struct house house;
@@ -308,8 +262,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_outlive_the_daemon),
-        cmocka_unit_test(a_pause_outlives_the_daemon_until_it_is_resumed),
-        cmocka_unit_test(a_damaged_order_means_paused),
         cmocka_unit_test(a_month_is_counted_through_starts_and_transports),
         cmocka_unit_test(the_count_of_a_short_life_is_kept),
         cmocka_unit_test(a_month_that_is_used_up_closes_the_line_and_says_until_when),

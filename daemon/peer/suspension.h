@@ -1,0 +1,41 @@
+/* Decides whether this node trains: not while its owner has paused it, nor while the bandwidth
+ * quota of the month is used up. A suspended node is paused for the node's state machine
+ * (DP_COMMAND_PAUSE): it stays a member, votes and serves, its peers hear of it at once and wait
+ * for no update of it. The owner's pause (pause.h) is kept in the store's row "pause".
+ *
+ * Time: a pause until an hour goes by the wall clock; a pause of a length counts the time that
+ * passes, also while the machine sleeps, whatever the clock is set to meanwhile. Loop thread
+ * only. */
+#ifndef DP_DAEMON_PEER_SUSPENSION_H
+#define DP_DAEMON_PEER_SUSPENSION_H
+
+#include "daemon/host/pause.h"
+#include "daemon/host/store_thread.h"
+
+typedef struct dp_daemon dp_daemon;
+typedef struct dp_suspension dp_suspension;
+
+typedef struct dp_suspension_clocks {
+    uint64_t (*wall_ms)(void);   /* unix */
+    uint64_t (*steady_ms)(void); /* never set; runs on while the machine sleeps */
+} dp_suspension_clocks;
+
+/* Reads the row of daemon->store, before the store thread has it; the log reports a row that cannot
+ * be read, and the node is paused. clocks: copied; NULL: those of the system. */
+DP_MUST dp_status dp_suspension_open(dp_suspension **suspension, dp_daemon *daemon,
+                                     const dp_suspension_clocks *clocks);
+void dp_suspension_close(dp_suspension *suspension); /* Accepts NULL. */
+
+/* Sets the owner's pause; an inactive one resumes, unless something else suspends the node. Takes
+ * effect at once, and is durable when done is called with DP_OK, as dp_store_thread_put says. One
+ * that waits (pause->waits) begins at once if no round is open. DP_CLOSED for NULL. */
+DP_MUST dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause *pause,
+                                      dp_store_thread_kept *done, void *context);
+/* Looks again at everything that may suspend the node, and tells the node. Each second by itself;
+ * by others when they know of a change. Accepts NULL. */
+void dp_suspension_act(dp_suspension *suspension);
+
+/* The owner's pause; an inactive one for NULL. */
+dp_pause dp_suspension_owner(const dp_suspension *suspension);
+
+#endif

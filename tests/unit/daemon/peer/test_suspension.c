@@ -1,0 +1,231 @@
+/* The owner's pause through starts, ends and clocks, and the commands that the node gets. The
+ * driver, the quota and the count of rounds are mocks. */
+#include "daemon/peer/suspension.h"
+
+#include "daemon/peer/supervisor.h"
+#include "tests/unit/daemon/bandwidth_limiter_kit.h"
+
+#define NOV_10 UINT64_C(1794268800000)
+#define HOUR_MS UINT64_C(3600000)
+
+static uint64_t wall;
+static uint64_t steady;
+static const char *drained; /* NULL: a round is open and has not counted the work */
+
+static uint64_t wall_ms(void)
+{
+    return wall;
+}
+
+static uint64_t steady_ms(void)
+{
+    return steady;
+}
+
+uint64_t dp_supervisor_counted(const dp_daemon *daemon)
+{
+    (void)daemon;
+    return 0;
+}
+
+const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
+                                  uint64_t limit_ms)
+{
+    (void)daemon;
+    (void)counted;
+    CHECK(waited_ms < limit_ms);
+    return drained;
+}
+
+static void begin(void)
+{
+    const dp_suspension_clocks clocks = {wall_ms, steady_ms};
+    CHECK_OK(dp_suspension_open(&desk.daemon.suspension, &desk.daemon, &clocks));
+}
+
+/* The store is read before its thread has it. */
+static void open_daemon(void)
+{
+    call_open();
+    allowance_open();
+    call_kit.view.running = true;
+    call_kit.view.node.mode = DP_MODE_SYNC;
+    wall = NOV_10;
+    steady = 1000;
+    drained = NULL;
+    desk.daemon.store = desk.shelf.store;
+    begin();
+}
+
+static void close_daemon(void)
+{
+    dp_suspension_close(desk.daemon.suspension);
+    desk.daemon.suspension = NULL;
+    call_close();
+}
+
+static bool is_quiet(void *context)
+{
+    (void)context;
+    return dp_store_thread_waiting(desk.daemon.store_thread) == 0;
+}
+
+/* kill -9, and a start after it. */
+static void start_anew(void)
+{
+    turn_until(&desk.loop, is_quiet, NULL);
+    dp_suspension_close(desk.daemon.suspension);
+    begin();
+}
+
+static void order(const dp_pause *pause)
+{
+    CHECK_OK(dp_suspension_pause(desk.daemon.suspension, pause, NULL, NULL));
+}
+
+static void pass(uint64_t ms)
+{
+    wall += ms;
+    steady += ms;
+    dp_suspension_act(desk.daemon.suspension);
+}
+
+static dp_pause owner(void)
+{
+    return dp_suspension_owner(desk.daemon.suspension);
+}
+
+static bool told(dp_command command)
+{
+    const bool was = call_kit.n_commands > 0 && call_kit.command == command;
+    call_kit.n_commands = 0;
+    call_kit.view.node.mode = command == DP_COMMAND_PAUSE ? DP_MODE_PAUSED : DP_MODE_SYNC;
+    return was;
+}
+
+static void a_pause_outlives_the_daemon_until_it_is_resumed(void **state)
+{
+    (void)state;
+    open_daemon();
+    CHECK(!owner().holds);
+    order(&(dp_pause){.holds = true, .since_ms = NOV_10, .user = "alice"});
+    CHECK(told(DP_COMMAND_PAUSE));
+    start_anew();
+    CHECK(owner().holds && owner().since_ms == NOV_10);
+    assert_string_equal(owner().user, "alice");
+    order(&(dp_pause){.holds = false});
+    CHECK(told(DP_COMMAND_RESUME));
+    start_anew();
+    CHECK(!owner().holds);
+    close_daemon();
+}
+
+static void a_damaged_order_means_paused(void **state)
+{
+    (void)state;
+    open_daemon();
+    CHECK_OK(dp_store_thread_put(desk.daemon.store_thread, "pause", dp_view_text("\x01junk"), NULL,
+                                 NULL));
+    start_anew();
+    CHECK(owner().holds && owner().since_ms == 0 && owner().until_ms == 0);
+    assert_string_equal(owner().user, "");
+    CHECK(desk_logged("pause.damaged"));
+    pass(1000);
+    CHECK(told(DP_COMMAND_PAUSE));
+    close_daemon();
+}
+
+static void a_pause_ends_at_its_time_and_once(void **state)
+{
+    (void)state;
+    open_daemon();
+    order(&(dp_pause){.holds = true, .since_ms = wall, .until_ms = wall + HOUR_MS});
+    CHECK(told(DP_COMMAND_PAUSE));
+    start_anew(); /* Its end is kept. */
+    pass(HOUR_MS - 1);
+    CHECK(owner().holds && call_kit.n_commands == 0);
+    pass(1);
+    CHECK(!owner().holds && told(DP_COMMAND_RESUME) && desk_logged("pause.over"));
+    pass(1000);
+    CHECK(call_kit.n_commands == 0);
+    start_anew();
+    CHECK(!owner().holds);
+    close_daemon();
+}
+
+static void a_clock_that_is_set_moves_an_hour_and_not_a_length(void **state)
+{
+    (void)state;
+    open_daemon();
+    order(&(dp_pause){
+        .holds = true, .since_ms = wall, .until_ms = wall + HOUR_MS, .for_ms = HOUR_MS});
+    wall += 5 * HOUR_MS; /* It was five hours slow. */
+    pass(1000);
+    CHECK(owner().holds && desk_logged("pause.clock"));
+    pass(HOUR_MS - 2000);
+    CHECK(owner().holds);
+    pass(1000);
+    CHECK(!owner().holds);
+    order(&(dp_pause){.holds = true, .since_ms = wall, .until_ms = wall + HOUR_MS});
+    wall += HOUR_MS;
+    pass(0);
+    CHECK(!owner().holds);
+    close_daemon();
+}
+
+static void a_pause_after_the_round_begins_when_it_has_counted_the_work(void **state)
+{
+    const dp_pause later = {
+        .holds = true, .waits = true, .since_ms = NOV_10, .for_ms = HOUR_MS, .user = "ann"};
+    (void)state;
+    open_daemon();
+    order(&later);
+    pass(3 * HOUR_MS);
+    CHECK(owner().waits && call_kit.n_commands == 0);
+    drained = "drained: this node's work is counted";
+    pass(1000);
+    CHECK(!owner().waits && owner().since_ms == wall && owner().until_ms == wall + HOUR_MS);
+    CHECK(told(DP_COMMAND_PAUSE) && desk_logged("paused by its owner, by ann, since "));
+    drained = NULL;
+    order(&later);
+    start_anew(); /* There is nothing to wait for any more. */
+    CHECK(owner().holds && !owner().waits && owner().until_ms == wall + HOUR_MS);
+    close_daemon();
+}
+
+static void a_used_up_month_and_a_pause_end_each_for_itself(void **state)
+{
+    (void)state;
+    open_daemon();
+    bandwidth_limiter_kit.cap = "this month's upload is used up";
+    call_kit.view.node.mode = DP_MODE_JOINING; /* It may fetch the run. */
+    pass(1000);
+    CHECK(call_kit.n_commands == 0);
+    call_kit.view.node.mode = DP_MODE_SYNC;
+    pass(1000);
+    CHECK(told(DP_COMMAND_PAUSE));
+    order(&(dp_pause){.holds = true, .since_ms = wall});
+    CHECK(told(DP_COMMAND_PAUSE));
+    bandwidth_limiter_kit.cap = NULL;
+    pass(1000);
+    CHECK(call_kit.n_commands == 0);
+    order(&(dp_pause){.holds = false});
+    CHECK(told(DP_COMMAND_RESUME));
+    CHECK(dp_suspension_pause(NULL, &(dp_pause){.holds = true}, NULL, NULL) == DP_CLOSED);
+    CHECK(!dp_suspension_owner(NULL).holds);
+    close_daemon();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pause_outlives_the_daemon_until_it_is_resumed),
+        cmocka_unit_test(a_damaged_order_means_paused),
+        cmocka_unit_test(a_pause_ends_at_its_time_and_once),
+        cmocka_unit_test(a_clock_that_is_set_moves_an_hour_and_not_a_length),
+        cmocka_unit_test(a_pause_after_the_round_begins_when_it_has_counted_the_work),
+        cmocka_unit_test(a_used_up_month_and_a_pause_end_each_for_itself),
+    };
+    tempdir_in_memory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
