@@ -107,7 +107,7 @@ extern const dp_verb dp_verb_token_ls, dp_verb_token_revoke, dp_verb_token_rotat
 extern const dp_verb dp_verb_status, dp_verb_peers, dp_verb_rounds, dp_verb_why, dp_verb_logs;
 extern const dp_verb dp_verb_audit;
 extern const dp_verb dp_verb_pause, dp_verb_resume, dp_verb_drain, dp_verb_leave, dp_verb_revoke;
-extern const dp_verb dp_verb_limits;
+extern const dp_verb dp_verb_limits, dp_verb_config_show;
 extern const dp_verb dp_verb_ckpt_ls, dp_verb_ckpt_verify, dp_verb_ckpt_export;
 extern const dp_verb dp_verb_sample, dp_verb_eval, dp_verb_data, dp_verb_train;
 extern const dp_verb dp_verb_data_tokenize, dp_verb_data_info, dp_verb_data_verify;

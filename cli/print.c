@@ -103,6 +103,16 @@ void dp_print_clock(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX])
     }
 }
 
+void dp_print_date(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX])
+{
+    const time_t when = (time_t)(unix_ms / 1000);
+    struct tm parts;
+    if (localtime_r(&when, &parts) == NULL ||
+        strftime(text, DP_PRINT_CELL_MAX, "%Y-%m-%d %H:%M", &parts) == 0) {
+        snprintf(text, DP_PRINT_CELL_MAX, "?");
+    }
+}
+
 uint64_t dp_print_now_ms(void)
 {
     struct timespec now = {0};

@@ -21,6 +21,8 @@ void dp_print_rate(uint64_t bytes_per_s, char text[DP_PRINT_CELL_MAX]);
 void dp_print_span(uint64_t seconds, char text[DP_PRINT_CELL_MAX]);
 /* "10:41:07" of local time. */
 void dp_print_clock(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX]);
+/* "2026-11-28 10:41" of local time. */
+void dp_print_date(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX]);
 uint64_t dp_print_now_ms(void); /* unix */
 
 /* Replaces control characters, which could control a terminal, by '?'. In place. */

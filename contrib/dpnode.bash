@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down doctor run invite token join status peers audit rounds wait why logs pause resume drain limits leave revoke ckpt sample eval train data web swarm explain completion version --help --version'
+    words='up down doctor run invite token join status peers audit rounds wait why logs pause resume drain limits config leave revoke ckpt sample eval train data web swarm explain completion version --help --version'
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -32,6 +32,8 @@ _dpnode() {
     'resume'*) words="$common" ;;
     'drain'*) words="--time --leave --keep-data --delete-run $common" ;;
     'limits'*) words="--upload --download --upload-month --download-month --month-day $common" ;;
+    'config') words='show --help' ;;
+    'config show') words="--origin $common" ;;
     'leave'*) words="--keep-data --delete-run $common" ;;
     'revoke'*) words="--yes $common" ;;
     'ckpt') words='ls verify export --help' ;;

@@ -23,6 +23,7 @@ _dpnode() {
       'resume:train again after pause'
       'drain:wait until a round has counted this node'\''s work, then stop the daemon'
       'limits:show or set the bandwidth limits of this node; rounds, votes and heartbeats are exempt'
+      'config:show'
       'leave:leave the run for good; the daemon keeps running, idle'
       'revoke:remove a member from the run for good; for the run'\''s creator and admins'
       'ckpt:ls, verify, export'
@@ -65,6 +66,8 @@ _dpnode() {
       'resume'*) found=( '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'drain'*) found=( '--time:longest wait [the daemon'\''s drain-time, 25s]' '--leave:leave the run for good, then keep the daemon running, idle' '--keep-data:with --leave\: keep model and votes in the directory' '--delete-run:with --leave\: allow it if the run ends with this node' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'limits'*) found=( '--upload:largest upload rate in Mbit/s; 0\: unlimited' '--download:largest download rate in Mbit/s; 0\: unlimited' '--upload-month:upload quota per month, such as 200GB; 0\: unlimited' '--download-month:download quota per month, such as 200GB; 0\: unlimited' '--month-day:day on which the month begins, 00\:00 UTC; 1 to 28' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
+      'config') found=( 'show:show every setting of the running daemon, and where it comes from' ) ;;
+      'config show') found=( '--origin:name the source\: default, file and line, environment, command line, or an order of dpnode limits' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'leave'*) found=( '--keep-data:keep model and votes in the directory' '--delete-run:allow it if the run ends with this node' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'revoke'*) found=( '--yes:do not ask for confirmation' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'ckpt') found=( 'ls:list the checkpoints of this node' 'verify:read every checkpoint and check its hashes' 'export:write the model to a folder, in a format that other programs read' ) ;;

@@ -160,6 +160,7 @@ static void on_signal(uv_signal_t *handle, int number)
     dp_daemon *daemon = handle->data;
     if (number == SIGHUP) {
         dp_log_sink_reopen(daemon->log);
+        dp_daemon_reload(daemon);
     } else if (number == SIGINT) {
         dp_daemon_end(daemon, 0, "SIGINT received");
     } else if (!dp_supervisor_drain(daemon->supervisor, "SIGTERM received")) {
@@ -258,6 +259,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
         return dp_why_set(why, status, "the run identity in the store cannot be read: %s",
                           dp_status_text(status));
     }
+    dp_config_live_load(daemon->live, daemon->store);
     DP_TRY(dp_bandwidth_limiter_open(&daemon->bandwidth_limiter, daemon, dp_unix_ms));
     DP_TRY(dp_suspension_open(&daemon->suspension, daemon, NULL));
     const dp_event_log_hooks hooks = {daemon, on_entry, on_round};
@@ -366,7 +368,7 @@ static int run_daemon(dp_daemon *daemon, bool *again)
     return daemon->exit_status;
 }
 
-static int run(const dp_config *config, dp_log_sink *log, bool *again)
+static int run(dp_config_live *live, int argc, char **argv, dp_log_sink *log, bool *again)
 {
     dp_daemon *const daemon = dp_crypto_start() == DP_OK ? make_daemon() : NULL;
     if (daemon == NULL) {
@@ -374,7 +376,10 @@ static int run(const dp_config *config, dp_log_sink *log, bool *again)
         return EXIT_SOFTWARE;
     }
     daemon->loop = uv_default_loop();
-    daemon->config = config;
+    daemon->live = live;
+    daemon->config = &live->now;
+    daemon->argc = argc;
+    daemon->argv = argv;
     daemon->log = log;
     daemon->started_ms = dp_unix_ms();
     const int exit_status = run_daemon(daemon, again);
@@ -406,6 +411,7 @@ static void allow_files(void)
 int main(int argc, char **argv)
 {
     static dp_config config;
+    static dp_config_live live;
     dp_why why = {""};
     bool help = false;
     bool version = false;
@@ -418,9 +424,14 @@ int main(int argc, char **argv)
     const bool check = argc > 1 && strcmp(argv[1], "--check") == 0;
     argc -= check;
     argv += check;
-    if (dp_config_read(&config, argc, argv, &help, &version, &why) != DP_OK) {
+    const dp_status read = dp_config_read(&config, argc, argv, &help, &version, &why);
+    if (read == DP_BADARG) {
         fprintf(stderr, "dpnoded: %s\n", why.text);
         return EXIT_USAGE;
+    }
+    if (read != DP_OK) {
+        fprintf(stderr, "dpnoded: %s the configuration file is not valid: %s\n", "E0133", why.text);
+        return EXIT_CONFIG;
     }
     /* The trainer and scripts must not know it. */
     DP_IGNORE(unsetenv("DPNODE_TOKEN") != 0); /* NOLINT(concurrency-mt-unsafe): one thread */
@@ -446,7 +457,8 @@ int main(int argc, char **argv)
         return exit_of(status);
     }
     bool again = false;
-    int exit_status = run(&config, log, &again);
+    dp_config_live_init(&live, &config);
+    int exit_status = run(&live, argc, argv, log, &again);
     dp_log_sink_close(log);
     if (again) {
         execv("/proc/self/exe", argv);

@@ -70,6 +70,7 @@ static const method_row methods[] = {
     {"ckpt.list", dp_method_ckpt_list, LOOK},
     {"token.list", dp_method_token_list, LOOK},
     {"limits", dp_method_limits, LOOK}, /* It checks the right itself before it sets a limit. */
+    {"config", dp_method_config, LOOK},
     {"run.create", dp_method_run_create, ORDER},
     {"run.join", dp_method_run_join, ORDER},
     {"run.leave", dp_method_run_leave, ORDER},

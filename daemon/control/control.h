@@ -84,6 +84,13 @@ void dp_pack_pause(dp_group *map, const dp_daemon *daemon);
 dp_method dp_method_drain;
 /* control_limits.c */
 dp_method dp_method_limits;
+/* control_config.c */
+dp_method dp_method_config;
+/* Everything that the owner's limits act on looks at daemon->config again. */
+void dp_daemon_apply_limits(dp_daemon *daemon);
+/* Reads the configuration again, by SIGHUP: all of it or nothing. Settings that are live change at
+ * once; the log names those that need a restart. */
+void dp_daemon_reload(dp_daemon *daemon);
 /* control_audit.c */
 dp_method dp_method_audit;
 /* control_order.c */

@@ -1,32 +1,81 @@
-/* The method limits: shows and sets the owner's bandwidth limits. */
+/* The method limits: shows and sets the limits of the owner, and what is left of a month. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
 
-static const char bounds[] = "a rate is 0 (unlimited) to 100000 Mbit/s, a month's quota 0 "
-                             "(unlimited) to 2^60 bytes, the day 1 to 28";
+/* A key of the control protocol, and its setting of the daemon. */
+static const struct limit {
+    const char *key;
+    const char *setting;
+} limits[] = {
+    {"upload_mbit", "upload-max"},    {"download_mbit", "download-max"},
+    {"upload_month", "upload-month"}, {"download_month", "download-month"},
+    {"month_day", "month-day"},
+};
+enum { LIMITS = sizeof limits / sizeof limits[0] };
 
-/* Reads the values in the request; named: which ones they are. False after an error reply. */
-static bool read_limits(const dp_call *call, const dp_pack_value *parameters,
-                        uint64_t values[DP_BANDWIDTH_CONFIG_COUNT],
-                        bool named[DP_BANDWIDTH_CONFIG_COUNT])
+static const dp_setting *setting_of(int limit, int *index)
 {
-    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
-        const dp_bandwidth_config_row *const row = &dp_bandwidth_config_rows[i];
-        const dp_pack_value *const value = dp_pack_key(parameters, row->key);
-        named[i] = value != NULL;
-        if (value != NULL && (!dp_pack_get_u64(value, &values[i]) || values[i] < row->least ||
-                              values[i] > row->most)) {
-            dp_call_fail(call, 64, "E0125", "dpnode limits --upload 20 --upload-month 200GB",
-                         bounds, row->key);
-            return false;
+    size_t count = 0;
+    const dp_setting *const settings = dp_settings(&count);
+    *index = dp_setting_find(limits[limit].setting, strlen(limits[limit].setting));
+    return &settings[*index];
+}
+
+/* ---- the answer ---- */
+
+static void pack_value(dp_group *map, const dp_daemon *daemon, int limit)
+{
+    const char *const key = limits[limit].key;
+    int index = 0;
+    const dp_setting *const setting = setting_of(limit, &index);
+    const char *const at = (const char *)daemon->config + setting->offset;
+    uint64_t number = 0;
+    bool on = false;
+    switch (setting->kind) {
+    case DP_SETTING_TEXT:
+        dp_pair_text(map, key, at);
+        break;
+    case DP_SETTING_FLAG:
+        memcpy(&on, at, sizeof on);
+        dp_pair_bool(map, key, on);
+        break;
+    case DP_SETTING_NUMBER:
+    case DP_SETTING_BYTES:
+        memcpy(&number, at, sizeof number);
+        dp_pair_u64(map, key, number);
+        break;
+    }
+}
+
+static void pack_from(dp_group *map, const dp_daemon *daemon)
+{
+    int index = 0;
+    dp_group from = dp_map_begin(dp_pair(map, "from"));
+    for (int i = 0; i < LIMITS; i++) {
+        DP_IGNORE(setting_of(i, &index) == NULL);
+        dp_pair_text(&from, limits[i].key,
+                     dp_setting_from_text((dp_setting_from)daemon->config->from[index]));
+    }
+    dp_group_end(&from);
+    dp_group set = dp_map_begin(dp_pair(map, "set"));
+    for (int i = 0; i < LIMITS && daemon->live != NULL; i++) {
+        DP_IGNORE(setting_of(i, &index) == NULL);
+        const dp_config_order *const order = &daemon->live->orders[index];
+        if (order->kept && order->set_ms != 0) {
+            dp_group one = dp_map_begin(dp_pair(&set, limits[i].key));
+            dp_pair_u64(&one, "ms", order->set_ms);
+            if (order->user[0] != '\0') {
+                dp_pair_text(&one, "by", order->user);
+            }
+            dp_group_end(&one);
         }
     }
-    return true;
+    dp_group_end(&set);
 }
 
 static void pack_month(dp_group *map, const dp_bandwidth_limiter_view *view)
@@ -51,12 +100,14 @@ static void pack_holds(dp_group *map, const dp_bandwidth_limiter_view *view)
 {
     static const char *const rate[] = {"upload_rate", "download_rate"};
     static const char *const by[] = {"upload_by", "download_by"};
+    static const char *const line[] = {"upload_mbit", "download_mbit"};
+    static const char *const month[] = {"upload_month", "download_month"};
     const uint64_t holds[] = {view->holds.upload, view->holds.download};
     dp_group now = dp_map_begin(dp_pair(map, "holds"));
     for (int way = 0; way < DP_BANDWIDTH_QUOTA_WAYS; way++) {
         if (holds[way] != 0) {
             dp_pair_u64(&now, rate[way], holds[way]);
-            dp_pair_text(&now, by[way], dp_bandwidth_config_rows[view->by[way]].key);
+            dp_pair_text(&now, by[way], view->by_month[way] ? month[way] : line[way]);
         }
     }
     dp_group_end(&now);
@@ -71,20 +122,17 @@ static void reply(const dp_daemon *daemon, const dp_call *call)
         return;
     }
     dp_group map = dp_map_begin(&packer);
-    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
-        dp_pair_u64(&map, dp_bandwidth_config_rows[i].key, view.set.values[i].value);
+    for (int i = 0; i < LIMITS; i++) {
+        pack_value(&map, daemon, i);
     }
-    dp_group from = dp_map_begin(dp_pair(&map, "from"));
-    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
-        dp_pair_text(&from, dp_bandwidth_config_rows[i].key,
-                     dp_bandwidth_config_from_text(view.set.values[i].from));
-    }
-    dp_group_end(&from);
+    pack_from(&map, daemon);
     pack_month(&map, &view);
     pack_holds(&map, &view);
     dp_group_end(&map);
     dp_call_end(call, &packer);
 }
+
+/* ---- orders ---- */
 
 /* A client that waits until the change is durable. */
 typedef struct keeping {
@@ -118,7 +166,7 @@ static void keep(const dp_daemon *daemon, const dp_call *call)
     dp_status status = DP_NOMEM;
     if (self != NULL) {
         *self = (keeping){.daemon = daemon, .call = *call};
-        status = dp_bandwidth_limiter_keep(daemon->bandwidth_limiter, on_kept, self);
+        status = dp_config_live_keep(daemon->live, daemon->store_thread, on_kept, self);
     }
     if (status != DP_OK) {
         dp_free(self);
@@ -126,39 +174,93 @@ static void keep(const dp_daemon *daemon, const dp_call *call)
     }
 }
 
-static void tell(const dp_daemon *daemon)
+/* The parameter as the text of a setting; its type shows what it is. */
+static bool text_of(const dp_pack_value *value, char text[DP_CONFIG_ORDER_MAX + 1])
 {
-    dp_bandwidth_limiter_view view;
-    if (dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &view)) {
-        const dp_bandwidth_config_value *const values = view.set.values;
-        char up[DP_SIZE_TEXT_MAX];
-        char down[DP_SIZE_TEXT_MAX];
-        dp_size_text(values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value, up);
-        dp_size_text(values[DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH].value, down);
-        dp_event_log_add(
-            daemon->event_log, DP_LOG_INFO, "limits.set", 0, NULL,
-            "limits set by the owner: upload %llu Mbit/s, download %llu Mbit/s, upload %s "
-            "and download %s per month from day %llu (0: unlimited)",
-            (unsigned long long)values[DP_BANDWIDTH_CONFIG_UPLOAD].value,
-            (unsigned long long)values[DP_BANDWIDTH_CONFIG_DOWNLOAD].value, up, down,
-            (unsigned long long)values[DP_BANDWIDTH_CONFIG_MONTH_DAY].value);
+    uint64_t number = 0;
+    bool on = false;
+    if (dp_pack_get_u64(value, &number)) {
+        snprintf(text, DP_CONFIG_ORDER_MAX + 1, "%llu", (unsigned long long)number);
+        return true;
     }
+    if (dp_pack_get_bool(value, &on)) {
+        snprintf(text, DP_CONFIG_ORDER_MAX + 1, "%d", on ? 1 : 0);
+        return true;
+    }
+    return dp_pack_copy_text(value, text, DP_CONFIG_ORDER_MAX + 1);
+}
+
+static void add_said(char *said, size_t size, const char *name, const char *value)
+{
+    const size_t used = strlen(said);
+    snprintf(said + used, size - used, "%s%s %s", used > 0 ? ", " : "", name, value);
+}
+
+/* Drops the order about the limit of this key, or all of them. */
+static bool forget(dp_config_live *live, const dp_pack_value *value, char *said, size_t size)
+{
+    char key[32] = "";
+    bool any = false;
+    if (!dp_pack_copy_text(value, key, sizeof key)) {
+        return false;
+    }
+    for (int i = 0; i < LIMITS; i++) {
+        if (strcmp(key, limits[i].key) == 0 || strcmp(key, "all") == 0) {
+            dp_config_live_forget(live, limits[i].setting);
+            any = true;
+        }
+    }
+    add_said(said, size, key, "by default, file, environment or command line");
+    return any;
+}
+
+/* Takes the orders of the request into live, which is a copy. False after an error reply. */
+static bool take_orders(const dp_call *call, const dp_pack_value *parameters, dp_config_live *live,
+                        char *said, size_t size)
+{
+    static const char fix[] = "dpnode limits --help   # lists the limits";
+    char user[DP_CONFIG_USER_MAX + 1] = "";
+    char text[DP_CONFIG_ORDER_MAX + 1];
+    dp_why why = {""};
+    const dp_pack_value *const reset = dp_pack_key(parameters, "reset");
+    dp_call_user(call, user, sizeof user);
+    if (reset != NULL && !forget(live, reset, said, size)) {
+        dp_call_fail(call, 64, "E0125", fix, "there is no such limit", "reset");
+        return false;
+    }
+    for (int i = 0; i < LIMITS; i++) {
+        const dp_pack_value *const value = dp_pack_key(parameters, limits[i].key);
+        if (value == NULL) {
+            continue;
+        }
+        if (!text_of(value, text)) {
+            dp_call_fail(call, 64, "E0125", fix, "a limit is out of its bounds", limits[i].setting);
+            return false;
+        }
+        if (dp_config_live_order(live, limits[i].setting, text, user, dp_unix_ms(), &why) !=
+            DP_OK) {
+            dp_call_fail(call, 64, "E0125", fix, "a limit is out of its bounds", why.text);
+            return false;
+        }
+        add_said(said, size, limits[i].setting, text);
+    }
+    if (said[0] != '\0' && user[0] != '\0') {
+        const size_t used = strlen(said);
+        snprintf(said + used, size - used, " (by %s)", user);
+    }
+    return true;
 }
 
 void dp_method_limits(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    uint64_t values[DP_BANDWIDTH_CONFIG_COUNT] = {0};
-    bool named[DP_BANDWIDTH_CONFIG_COUNT];
-    bool any = false;
-    if (!read_limits(call, parameters, values, named)) {
-        return;
-    }
+    bool any = dp_pack_key(parameters, "reset") != NULL;
+    char said[512] = "";
     if (daemon->bandwidth_limiter == NULL) {
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
-    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
-        any = any || named[i];
+    for (int i = 0; i < LIMITS; i++) {
+        any = any || dp_pack_key(parameters, limits[i].key) != NULL;
     }
     if (!any) {
         reply(daemon, call);
@@ -167,12 +269,19 @@ void dp_method_limits(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (!dp_call_may_order(call)) {
         return;
     }
-    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
-        if (named[i]) {
-            dp_bandwidth_limiter_change(daemon->bandwidth_limiter, (dp_bandwidth_config)i,
-                                        values[i]);
-        }
+    dp_config_live *const next = dp_alloc(1, sizeof *next); /* All of it is taken, or nothing. */
+    if (next == NULL) {
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
     }
-    tell(daemon);
-    keep(daemon, call);
+    *next = *daemon->live;
+    const bool good = take_orders(call, parameters, next, said, sizeof said);
+    if (good) {
+        *daemon->live = *next;
+        dp_event_log_add(daemon->event_log, DP_LOG_INFO, "limits.set", 0, NULL,
+                         "limits set by the owner: %s", said);
+        dp_daemon_apply_limits(daemon);
+        keep(daemon, call);
+    }
+    dp_free(next);
 }

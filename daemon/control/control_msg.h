@@ -110,13 +110,19 @@
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
  *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here,
  *                everywhere once a record has it
- *   limits       {L?} -> {L, "from": {L: who says so, in words}, "month": {"begin_ms", "end_ms",
+ *   limits       {L?, "reset"?: a key of L, or "all": orders are dropped} -> {L, "from": {key of
+ *                       L: who says so, in words}, "set": {key of L, where dpnode limits set it:
+ *                       {"ms", "by"?}}, "month": {"begin_ms", "end_ms",
  *                       "upload_used", "download_used", "upload_rate"?, "download_rate"?: bytes per
  *                       second that the month allows now, "used_up": bool}, "holds":
  *                       {"upload_rate"?, "download_rate"?: bytes per second that may pass now,
  *                       "upload_by"?, "download_by"?: the L of it}}; L: "upload_mbit",
  *                       "download_mbit": of the line, "upload_month", "download_month": bytes, 0:
  *                       any, "month_day"; kept when it is answered
+ *   config       {} -> {"file": path, "settings": [{"name", "value": text, "from":
+ *                       "default"|"file"|"environment"|"command line"|"order": dpnode limits,
+ *                       "line"?: of the file, "live": it changes without a restart, "set_ms"?,
+ *                       "by"?: of an order, "until_restart"?: true, another value waits for it}]}
  *   pause        {"for_s"?: n, or "until_ms"?, "after_round"?: bool} -> {"state", "paused": P}
  *   resume       {} -> {"state"}
  *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}:

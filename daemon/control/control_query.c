@@ -89,12 +89,11 @@ static void pack_limits(dp_group *map, const dp_daemon *daemon, const dp_transpo
     dp_pair_u64(map, "upload_held_ms", stats->upload_held_us / 1000);
     dp_pair_u64(map, "download_held_ms", stats->download_held_us / 1000);
     if (dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &allowed)) {
-        const dp_bandwidth_config_value *const values = allowed.set.values;
-        if (values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value != 0) {
-            dp_pair_u64(map, "upload_month", values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value);
+        if (daemon->config->upload_month != 0) {
+            dp_pair_u64(map, "upload_month", daemon->config->upload_month);
         }
-        if (values[DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH].value != 0) {
-            dp_pair_u64(map, "download_month", values[DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH].value);
+        if (daemon->config->download_month != 0) {
+            dp_pair_u64(map, "download_month", daemon->config->download_month);
         }
         dp_pair_u64(map, "upload_month_used", allowed.used[DP_BANDWIDTH_QUOTA_UP]);
         dp_pair_u64(map, "download_month_used", allowed.used[DP_BANDWIDTH_QUOTA_DOWN]);

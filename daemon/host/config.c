@@ -9,116 +9,20 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/nearest.h"
 #include "base/size.h"
 #include "daemon/host/advertise.h"
-#include "daemon/host/bandwidth_quota.h"
 
-#define TEXT(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
-#define NUMBER(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
-
-static const dp_setting settings[] = {
-    {"dir", DP_SETTING_TEXT, "PATH", "", 0, 0,
-     "directory of keys and store, used by one daemon at a time", TEXT(dir)},
-    {"socket", DP_SETTING_TEXT, "PATH", "", 0, 0, "control socket for dpnode", TEXT(socket)},
-    {"listen", DP_SETTING_TEXT, "ADDR:PORT", "[::]:7717", 0, 0,
-     "address and port for peers, opened when the node has a run; [::] is IPv4 and IPv6, port 0 is "
-     "any free port",
-     TEXT(listen)},
-    {"advertise", DP_SETTING_TEXT, "ADDR:PORT,...", "", 0, 0,
-     "addresses or names for peers to dial, up to four, if they differ from this machine's own",
-     TEXT(advertise)},
-    {"name", DP_SETTING_TEXT, "NAME", "", 0, 0, "name of this node, shown to people", TEXT(name)},
-    {"worker", DP_SETTING_TEXT, "PATH", "", 0, 0, "path of the trainer program", TEXT(worker)},
-    {"log-level", DP_SETTING_TEXT, "LEVEL", "info", 0, 0, "debug, info, warn or error",
-     TEXT(log_level)},
-    {"log-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
-     "log file, instead of standard error; five files of 10 MiB; SIGHUP reopens it",
-     TEXT(log_file)},
-    {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
-     "threads of the trainer; 0: as many as the machine grants", NUMBER(threads)},
-    {"processes", DP_SETTING_NUMBER, "N", "1", 1, 64,
-     "processes of the trainer that share its threads and train as one on the CPU; best one per "
-     "CPU socket",
-     NUMBER(processes)},
-    {"backend", DP_SETTING_TEXT, "NAME", "auto", 0, 0,
-     "backend: auto (a GPU if its plugin is installed), cpu, cuda, cuda:1 (the second card), "
-     "cuda:0,1 (two cards as one), or the path of a plugin",
-     TEXT(backend)},
-    {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
-    {"celsius-max", DP_SETTING_NUMBER, "N", "0", 0, 150,
-     "highest temperature of the processor or GPU in degrees Celsius; training pauses briefly to "
-     "stay below it; 0: unlimited",
-     NUMBER(celsius_max)},
-    {"watts-max", DP_SETTING_NUMBER, "N", "0", 0, 100000,
-     "highest average power of a GPU in watts; training pauses briefly to stay below it; 0: "
-     "unlimited",
-     NUMBER(watts_max)},
-    {"upload-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
-     "largest upload rate in Mbit/s for updates, data and states; dpnode limits changes it; 0: "
-     "unlimited",
-     NUMBER(upload_max)},
-    {"download-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
-     "largest download rate in Mbit/s for updates, data and states; dpnode limits changes it; 0: "
-     "unlimited",
-     NUMBER(download_max)},
-    {"upload-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_BANDWIDTH_QUOTA_CAP_MAX,
-     "upload quota per month, such as 200GB, spread over the rest of the month; dpnode limits "
-     "changes it; 0: unlimited",
-     NUMBER(upload_month)},
-    {"download-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_BANDWIDTH_QUOTA_CAP_MAX,
-     "download quota per month, spread over the rest of the month; dpnode limits changes it; 0: "
-     "unlimited",
-     NUMBER(download_month)},
-    {"month-day", DP_SETTING_NUMBER, "DAY", "1", 1, DP_BANDWIDTH_QUOTA_DAY_MAX,
-     "day on which the month begins, at 00:00 UTC", NUMBER(month_day)},
-    {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
-     "time after which a trainer that does not answer is restarted", NUMBER(answer_time)},
-    {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,
-     "memory for the updates of a round; a round with more bytes, or more than 32 updates, is "
-     "summed in slices, two in memory at a time",
-     NUMBER(apply_memory)},
-    {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
-     "largest number of checkpoint bytes written per day; 0: a checkpoint after every round; a "
-     "voter exceeds it for a checkpoint every 32 rounds",
-     NUMBER(write_per_day)},
-    {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX,
-     "largest size of the store; 0: unlimited", NUMBER(store_max)},
-    {"ballast", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
-     "size of the disk reserve: a file that is released when the disk is full, so that votes can "
-     "be written",
-     NUMBER(ballast)},
-    {"margin", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
-     "free disk space that large writes leave", NUMBER(margin)},
-    {"network-dir", DP_SETTING_FLAG, "", "0", 0, 1,
-     "allow a directory on a network file system, whose locks and syncs may fail",
-     NUMBER(network_dir)},
-    {"drain-on-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
-     "stop when this file exists and a round has counted this node's work", TEXT(drain_on_file)},
-    {"drain-time", DP_SETTING_NUMBER, "SECONDS", "25", 0, 86400,
-     "longest wait for that round, also after SIGTERM; a second SIGTERM, or SIGINT, stops at once",
-     NUMBER(drain_time)},
-    {"token-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
-     "join the run of the invite token in this file, when the file exists, unless this node has a "
-     "run; with create-from the created run's invite is kept in it",
-     TEXT(token_file)},
-    {"create-from", DP_SETTING_TEXT, "FILE", "", 0, 0,
-     "create a run from this manifest, which names its text, at the first start, if token-file "
-     "does not exist; demo:kjv is the demo",
-     TEXT(create_from)},
-    {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "store and serve data, never train",
-     NUMBER(observer)},
-    {"one-level", DP_SETTING_FLAG, "", "0", 0, 1,
-     "for measurements: fetch each result of a part from its owner, not from a nearby node",
-     NUMBER(one_level)},
-};
-
-_Static_assert(sizeof settings / sizeof settings[0] <= DP_CONFIG_SETTINGS_MAX, "they fit");
-
-const dp_setting *dp_settings(size_t *count)
+static size_t count_settings(void)
 {
-    *count = sizeof settings / sizeof settings[0];
-    return settings;
+    size_t count = 0;
+    DP_IGNORE(dp_settings(&count) == NULL);
+    return count;
+}
+
+static const dp_setting *setting_at(size_t index)
+{
+    size_t count = 0;
+    return &dp_settings(&count)[index];
 }
 
 static dp_status set_number(dp_config *config, const dp_setting *setting, const char *value,
@@ -174,38 +78,60 @@ static dp_status set_flag(dp_config *config, const dp_setting *setting, const ch
     return DP_OK;
 }
 
-dp_status dp_config_set(dp_config *config, const char *name, const char *value, dp_why *why)
+static dp_status set_text(dp_config *config, const dp_setting *setting, const char *value,
+                          dp_why *why)
 {
     static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        const dp_setting *setting = &settings[i];
-        if (strcmp(setting->name, name) != 0) {
-            continue;
-        }
-        switch (setting->kind) {
-        case DP_SETTING_TEXT:
-            if (strlen(value) >= setting->size) {
-                return dp_why_set(why, DP_BADARG, "%s: must have at most %zu characters", name,
-                                  setting->size - 1);
-            }
-            if (setting->offset == offsetof(dp_config, log_level) && word_of(value, levels) < 0) {
-                return dp_why_set(why, DP_BADARG, "%s: \"%s\" must be debug, info, warn or error",
-                                  name, value);
-            }
-            memcpy((char *)config + setting->offset, value, strlen(value) + 1);
-            return DP_OK;
-        case DP_SETTING_FLAG:
-            return set_flag(config, setting, value, why);
-        case DP_SETTING_NUMBER:
-        case DP_SETTING_BYTES:
-            return set_number(config, setting, value, why);
-        }
+    if (strlen(value) >= setting->size) {
+        return dp_why_set(why, DP_BADARG, "%s: must have at most %zu characters", setting->name,
+                          setting->size - 1);
     }
-    return dp_why_set(why, DP_NOTFOUND, "unknown setting \"%s\"; see dpnoded --help", name);
+    if (setting->offset == offsetof(dp_config, log_level) && word_of(value, levels) < 0) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must be debug, info, warn or error",
+                          setting->name, value);
+    }
+    memcpy((char *)config + setting->offset, value, strlen(value) + 1);
+    return DP_OK;
+}
+
+dp_status dp_config_set(dp_config *config, const char *name, const char *value, dp_why *why)
+{
+    const int index = dp_setting_find(name, strlen(name));
+    if (index < 0) {
+        return dp_why_set(why, DP_NOTFOUND, "unknown setting \"%s\"; see dpnoded --help", name);
+    }
+    const dp_setting *const setting = setting_at((size_t)index);
+    switch (setting->kind) {
+    case DP_SETTING_TEXT:
+        return set_text(config, setting, value, why);
+    case DP_SETTING_FLAG:
+        return set_flag(config, setting, value, why);
+    case DP_SETTING_NUMBER:
+    case DP_SETTING_BYTES:
+        return set_number(config, setting, value, why);
+    }
+    return DP_BADARG;
+}
+
+/* That of the user, else that of the machine. */
+static void default_file(dp_config *config)
+{
+    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
+    const char *folder = getenv("XDG_CONFIG_HOME");
+    if (geteuid() != 0 && folder != NULL && folder[0] == '/') {
+        snprintf(config->config_file, sizeof config->config_file, "%s/dpnode/dpnoded.conf", folder);
+    } else if (geteuid() != 0 && home != NULL) {
+        snprintf(config->config_file, sizeof config->config_file, "%s/.config/dpnode/dpnoded.conf",
+                 home);
+    }
+    if (config->config_file[0] == '\0' || access(config->config_file, F_OK) != 0) {
+        snprintf(config->config_file, sizeof config->config_file, "/etc/dpnode/dpnoded.conf");
+    }
 }
 
 static void default_folders(dp_config *config)
 {
+    default_file(config);
     if (geteuid() == 0) {
         snprintf(config->dir, sizeof config->dir, "/var/lib/dpnode");
         snprintf(config->socket, sizeof config->socket, "/run/dpnode/dpnode.sock");
@@ -247,8 +173,8 @@ static void find_beside(const char *name, char found[DP_CONFIG_PATH_MAX])
 dp_status dp_config_default(dp_config *config, dp_why *why)
 {
     *config = (dp_config){0};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        DP_TRY(dp_config_set(config, settings[i].name, settings[i].standard, why));
+    for (size_t i = 0; i < count_settings(); i++) {
+        DP_TRY(dp_config_set(config, setting_at(i)->name, setting_at(i)->standard, why));
     }
     default_folders(config);
     find_beside("dpnode-worker", config->worker);
@@ -261,29 +187,26 @@ dp_status dp_config_default(dp_config *config, dp_why *why)
 
 dp_setting_from dp_config_from(const dp_config *config, const char *name)
 {
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        if (strcmp(settings[i].name, name) == 0) {
-            return (dp_setting_from)config->from[i];
-        }
-    }
-    dp_assert(false);
-    return DP_SETTING_STANDARD;
+    const int index = dp_setting_find(name, strlen(name));
+    dp_assert(index >= 0);
+    return (dp_setting_from)config->from[index];
 }
 
 static dp_status read_environment(dp_config *config, dp_why *why)
 {
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < count_settings(); i++) {
         char variable[64] = "DPNODE_";
         size_t at = strlen(variable);
-        for (const char *c = settings[i].name; *c != '\0' && at + 1 < sizeof variable; c++) {
+        for (const char *c = setting_at(i)->name; *c != '\0' && at + 1 < sizeof variable; c++) {
             variable[at++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
         }
         variable[at] = '\0';
         const char *value =
             getenv(variable); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
         if (value != NULL) {
-            DP_TRY(dp_config_set(config, settings[i].name, value, why));
+            DP_TRY(dp_config_set(config, setting_at(i)->name, value, why));
             config->from[i] = DP_SETTING_ENVIRONMENT;
+            config->line[i] = 0;
         }
     }
     return DP_OK;
@@ -301,30 +224,14 @@ static dp_status read_token(dp_config *config, dp_why *why)
     return DP_OK;
 }
 
-static const dp_setting *setting_of(const char *name, size_t size)
-{
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        if (strlen(settings[i].name) == size && memcmp(settings[i].name, name, size) == 0) {
-            return &settings[i];
-        }
-    }
-    return NULL;
-}
-
 static dp_status unknown_option(const char *argument, size_t size, dp_why *why)
 {
-    char name[DP_NEAREST_SIZE_MAX + 2];
-    snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : sizeof name - 1),
-             argument + 2);
-    dp_nearest nearest = {.word = name};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        dp_nearest_offer(&nearest, settings[i].name);
-    }
-    return nearest.best == NULL
+    const char *const nearest = dp_setting_nearest(argument + 2, size);
+    return nearest == NULL
                ? dp_why_set(why, DP_BADARG, "unknown option %s; see dpnoded --help", argument)
                : dp_why_set(why, DP_BADARG,
                             "unknown option %s; did you mean --%s? See dpnoded --help", argument,
-                            nearest.best);
+                            nearest);
 }
 
 static dp_status read_argument(dp_config *config, int argc, char **argv, int *at, dp_why *why)
@@ -337,10 +244,11 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
     const char *name = argument + 2;
     const char *equals = strchr(name, '=');
     const size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name);
-    const dp_setting *setting = setting_of(name, size);
-    if (setting == NULL) {
+    const int index = dp_setting_find(name, size);
+    if (index < 0) {
         return unknown_option(argument, size, why);
     }
+    const dp_setting *const setting = setting_at((size_t)index);
     const char *value = equals == NULL ? NULL : equals + 1;
     if (value == NULL && setting->kind == DP_SETTING_FLAG) {
         value = "1";
@@ -352,7 +260,8 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
         }
         value = argv[++*at];
     }
-    config->from[setting - settings] = DP_SETTING_COMMAND;
+    config->from[index] = DP_SETTING_COMMAND;
+    config->line[index] = 0;
     return dp_config_set(config, setting->name, value, why);
 }
 
@@ -369,11 +278,11 @@ static void take_cloud(dp_config *config)
     }
     if (!set) {
         snprintf(config->listen, sizeof config->listen, "[::]:%u", (unsigned)found.inner);
-        config->from[setting_of("listen", strlen("listen")) - settings] = DP_SETTING_ENVIRONMENT;
+        config->from[dp_setting_find("listen", strlen("listen"))] = DP_SETTING_ENVIRONMENT;
     }
     _Static_assert(sizeof config->advertise >= DP_ADDRESS_TEXT_MAX, "an address fits");
     dp_address_text(&found.outer, config->advertise);
-    config->from[setting_of("advertise", strlen("advertise")) - settings] = DP_SETTING_ENVIRONMENT;
+    config->from[dp_setting_find("advertise", strlen("advertise"))] = DP_SETTING_ENVIRONMENT;
 }
 
 /* Checks the required settings, and those that are parsed later. */
@@ -406,12 +315,10 @@ static dp_status check(const dp_config *config, dp_why *why)
     return dp_advertise_parse(config->advertise, addresses, &n_addresses, why);
 }
 
-dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version,
-                         dp_why *why)
+/* Everything that can name the configuration file, and that wins over it. */
+static dp_status read_words(dp_config *config, int argc, char **argv, bool *help, bool *version,
+                            dp_why *why)
 {
-    *help = false;
-    *version = false;
-    DP_TRY(dp_config_default(config, why));
     DP_TRY(read_environment(config, why));
     DP_TRY(read_token(config, why));
     for (int i = 1; i < argc; i++) {
@@ -422,6 +329,34 @@ dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, b
         } else {
             DP_TRY(read_argument(config, argc, argv, &i, why));
         }
+    }
+    return DP_OK;
+}
+
+/* The file comes below what has named it, so these words are read once more. */
+static dp_status read_file(dp_config *config, int argc, char **argv, dp_why *why)
+{
+    char path[DP_CONFIG_PATH_MAX];
+    bool ignored = false;
+    const bool named = dp_config_from(config, "config") != DP_SETTING_STANDARD;
+    snprintf(path, sizeof path, "%s", config->config_file);
+    DP_TRY(dp_config_default(config, why));
+    const dp_status status = path[0] == '\0' ? DP_OK : dp_config_file_read(config, path, why);
+    if (status != DP_OK && (status != DP_NOTFOUND || named)) {
+        return status;
+    }
+    return read_words(config, argc, argv, &ignored, &ignored, why);
+}
+
+dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version,
+                         dp_why *why)
+{
+    *help = false;
+    *version = false;
+    DP_TRY(dp_config_default(config, why));
+    DP_TRY(read_words(config, argc, argv, help, version, why));
+    if (!*help && !*version) {
+        DP_TRY(read_file(config, argc, argv, why));
     }
     take_cloud(config);
     return check(config, why);

@@ -1,11 +1,13 @@
-/* The daemon's settings: one table row per setting drives parsing, checks and `dpnoded --help`.
- * After the start the program sees a const dp_config. */
+/* The daemon's settings: one table row per setting drives parsing, checks, `dpnoded --help` and
+ * `dpnode config show`. The program sees a const dp_config, whose live settings config_live.h
+ * changes while it runs. */
 #ifndef DP_DAEMON_HOST_CONFIG_H
 #define DP_DAEMON_HOST_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "gossip/identity/invite.h"
 
@@ -19,13 +21,19 @@ enum {
 /* The source of a setting. */
 typedef enum dp_setting_from {
     DP_SETTING_STANDARD = 0,
+    DP_SETTING_FILE,
+    DP_SETTING_ORDER, /* dpnode limits, stored */
     DP_SETTING_ENVIRONMENT,
-    DP_SETTING_COMMAND /* the command line, which wins */
+    DP_SETTING_COMMAND, /* the command line, which wins at the start */
+    /* dpnode limits, until the daemon ends: then the command line or the environment applies
+     * again */
+    DP_SETTING_ORDER_NOW
 } dp_setting_from;
 
 typedef struct dp_config {
     char dir[DP_CONFIG_PATH_MAX];
     char socket[DP_CONFIG_PATH_MAX];
+    char config_file[DP_CONFIG_PATH_MAX]; /* empty: none is read */
     char listen[DP_ADDRESS_TEXT_MAX + 8]; /* "ADDR:PORT"; port 0: any */
     char advertise[DP_CONFIG_PATH_MAX];   /* addresses for others to dial; empty: by listen */
     char name[DP_CONFIG_NAME_MAX + 1];
@@ -58,7 +66,8 @@ typedef struct dp_config {
     bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
     bool one_level;
-    uint8_t from[DP_CONFIG_SETTINGS_MAX]; /* dp_setting_from of each row of the table */
+    uint8_t from[DP_CONFIG_SETTINGS_MAX];  /* dp_setting_from of each row of the table */
+    uint16_t line[DP_CONFIG_SETTINGS_MAX]; /* of the configuration file; 0: not from there */
 } dp_config;
 
 typedef enum dp_setting_kind {
@@ -78,9 +87,14 @@ typedef struct dp_setting {
     const char *text; /* one sentence */
     size_t offset;
     size_t size; /* of a text field */
+    bool live;   /* changes while the daemon runs; others need a restart */
 } dp_setting;
 
 const dp_setting *dp_settings(size_t *count);
+/* Its index in the table; -1: there is none of this name. name need not end after size. */
+int dp_setting_find(const char *name, size_t size);
+/* The nearest name, for "did you mean"; NULL: none is near. */
+const char *dp_setting_nearest(const char *name, size_t size);
 
 /* Defaults: system folders for root, XDG folders otherwise; the worker beside the running
  * program. */
@@ -91,11 +105,29 @@ DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char 
                                 dp_why *why);
 /* The setting must exist. */
 dp_setting_from dp_config_from(const dp_config *config, const char *name);
-/* Defaults, then DPNODE_<NAME> and DPNODE_TOKEN from the environment, then --name value and
- * --name=value. argv[0] is
- * skipped. If neither gives listen and advertise, the variables of clouds are used
+enum { DP_CONFIG_VALUE_MAX = DP_CONFIG_PATH_MAX };
+/* The value as dp_config_set reads it: sizes in the largest unit that is exact, flags as 1 or 0. */
+void dp_config_text(const dp_config *config, const dp_setting *setting,
+                    char text[DP_CONFIG_VALUE_MAX]);
+/* True if the setting (its index) has the same value in both. */
+bool dp_config_same(const dp_config *a, const dp_config *b, size_t index);
+/* "file", "environment", ... for the source of a setting; lives for ever. */
+const char *dp_setting_from_text(dp_setting_from from);
+
+/* config_file.c: sets what the file at path says, lines `name = value`, blank ones and ones that
+ * begin with #. DP_BADMSG with "FILE:LINE:COLUMN: sentence": an unknown name, a name that stands
+ * twice, a value that dp_config_set refuses, or no file of at most DP_CONFIG_FILE_MAX bytes;
+ * DP_NOTFOUND; DP_IO: it cannot be read. Then config may have changed. */
+enum { DP_CONFIG_FILE_MAX = 64 * 1024 };
+DP_MUST dp_status dp_config_file_read(dp_config *config, const char *path, dp_why *why);
+/* The same of the bytes of a file, whose path is only named. */
+DP_MUST dp_status dp_config_file_parse(dp_config *config, const char *path, dp_view bytes,
+                                       dp_why *why);
+/* Defaults, then the configuration file, DPNODE_<NAME> and DPNODE_TOKEN from the environment, then
+ * --name value and --name=value. A file that the setting config names must exist; its default need
+ * not. argv[0] is skipped. If neither gives listen and advertise, the variables of clouds are used
  * (daemon/host/advertise.h). *help is set by --help, *version by --version. DP_BADARG with a
- * sentence. */
+ * sentence; for the file as dp_config_file_read. */
 DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help,
                                  bool *version, dp_why *why);
 

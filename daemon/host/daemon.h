@@ -7,6 +7,7 @@
 
 #include "base/version.h"
 #include "daemon/host/config.h"
+#include "daemon/host/config_live.h"
 #include "daemon/host/event_log.h"
 #include "daemon/host/log_sink.h"
 #include "daemon/host/run_identity.h"
@@ -24,6 +25,9 @@ typedef struct dp_first_start dp_first_start;
 typedef struct dp_daemon {
     uv_loop_t *loop;
     const dp_config *config;
+    dp_config_live *live; /* config points into it; NULL: in tests, config does not change */
+    int argc;             /* of the command line, to read the configuration again */
+    char **argv;
     dp_store *store;
     dp_store_thread *store_thread;
     dp_event_log *event_log;

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "store/db.h"
 
-enum { DP_STORE_THREAD_JOBS_MAX = 8192, DP_STORE_THREAD_ROW_MAX = 1024 };
+enum { DP_STORE_THREAD_JOBS_MAX = 8192, DP_STORE_THREAD_ROW_MAX = 8192 };
 
 typedef struct dp_store_thread dp_store_thread;
 typedef struct dp_store_thread_job dp_store_thread_job;

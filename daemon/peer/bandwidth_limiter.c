@@ -19,19 +19,15 @@ enum {
     CHANGE_SHARE = 16, /* a limit that would change by less is not changed */
     ROW_BYTES_MAX = 512
 };
-_Static_assert((int)DP_BANDWIDTH_QUOTA_BYTES_MAX <= (int)ROW_BYTES_MAX &&
-                   (int)DP_BANDWIDTH_CONFIG_BYTES_MAX <= (int)ROW_BYTES_MAX,
-               "rows fit");
+_Static_assert((int)DP_BANDWIDTH_QUOTA_BYTES_MAX <= (int)ROW_BYTES_MAX, "the row fits");
 #define MBIT UINT64_C(125000) /* bytes */
 
-static const char limits_key[] = "limits";
 static const char traffic_key[] = "traffic";
 
 struct dp_bandwidth_limiter {
     dp_daemon *daemon;
     dp_bandwidth_limiter_clock *wall_ms;
     uv_timer_t timer;
-    dp_bandwidth_config_set set;
     dp_bandwidth_quota month;
     uint64_t began_ms;
     uint64_t kept_ms;                          /* time of the last write of the counts */
@@ -41,15 +37,6 @@ struct dp_bandwidth_limiter {
 };
 
 /* ---- rows ---- */
-
-dp_status dp_bandwidth_limiter_keep(dp_bandwidth_limiter *bandwidth_limiter,
-                                    dp_store_thread_kept *done, void *context)
-{
-    uint8_t bytes[DP_BANDWIDTH_CONFIG_BYTES_MAX];
-    return dp_store_thread_put(bandwidth_limiter->daemon->store_thread, limits_key,
-                               dp_bandwidth_config_write(&bandwidth_limiter->set, bytes), done,
-                               context);
-}
 
 static void keep_counts(dp_bandwidth_limiter *bandwidth_limiter)
 {
@@ -61,22 +48,11 @@ static void keep_counts(dp_bandwidth_limiter *bandwidth_limiter)
                                   NULL));
 }
 
-static void read_rows(dp_bandwidth_limiter *bandwidth_limiter)
+static void read_counts(dp_bandwidth_limiter *bandwidth_limiter)
 {
-    dp_store *const store = bandwidth_limiter->daemon->store;
     dp_buf buf;
     dp_buf_init(&buf, ROW_BYTES_MAX);
-    dp_status status = dp_store_get(store, limits_key, &buf);
-    status = status == DP_OK ? dp_bandwidth_config_read(&bandwidth_limiter->set, dp_buf_view(&buf))
-                             : status;
-    if (status != DP_OK && status != DP_NOTFOUND) {
-        dp_log(DP_LOG_WARN, "limits.lost",
-               "msg=\"the stored limits cannot be read: %s; set them again: dpnode limits\"",
-               dp_status_text(status));
-    }
-    dp_buf_close(&buf);
-    dp_buf_init(&buf, ROW_BYTES_MAX);
-    status = dp_store_get(store, traffic_key, &buf);
+    dp_status status = dp_store_get(bandwidth_limiter->daemon->store, traffic_key, &buf);
     status = status == DP_OK ? dp_bandwidth_quota_read(&bandwidth_limiter->month, dp_buf_view(&buf))
                              : status;
     if (status != DP_OK && status != DP_NOTFOUND) {
@@ -89,23 +65,24 @@ static void read_rows(dp_bandwidth_limiter *bandwidth_limiter)
 
 /* ---- the valid limits ---- */
 
-static uint64_t value_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which)
-{
-    return bandwidth_limiter->set.values[which].value;
-}
-
+/* Bytes per month; 0: no cap. */
 static uint64_t cap_of(const dp_bandwidth_limiter *bandwidth_limiter, int way)
 {
-    return value_of(bandwidth_limiter, way == (int)DP_BANDWIDTH_QUOTA_UP
-                                           ? DP_BANDWIDTH_CONFIG_UPLOAD_MONTH
-                                           : DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH);
+    const dp_config *const config = bandwidth_limiter->daemon->config;
+    return way == (int)DP_BANDWIDTH_QUOTA_UP ? config->upload_month : config->download_month;
+}
+
+/* Bytes per second of the line; 0: no limit. */
+static uint64_t line_of(const dp_bandwidth_limiter *bandwidth_limiter, int way)
+{
+    const dp_config *const config = bandwidth_limiter->daemon->config;
+    return MBIT * (way == (int)DP_BANDWIDTH_QUOTA_UP ? config->upload_max : config->download_max);
 }
 
 /* Bytes per second of one direction; 0: unlimited, 1: practically none. */
-static uint64_t limit_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which,
-                         dp_bandwidth_quota_way way)
+static uint64_t limit_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_quota_way way)
 {
-    const uint64_t line = value_of(bandwidth_limiter, which) * MBIT;
+    const uint64_t line = line_of(bandwidth_limiter, (int)way);
     const uint64_t month = dp_bandwidth_quota_rate(&bandwidth_limiter->month, way,
                                                    cap_of(bandwidth_limiter, (int)way));
     if (month >= DP_THROTTLE_RATE_MAX) {
@@ -115,18 +92,13 @@ static uint64_t limit_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandw
     return line == 0 || least < line ? least : line;
 }
 
-/* The source of the effective limit: the line or the month, whichever is lower. */
-static dp_bandwidth_config maker_of(const dp_bandwidth_limiter *bandwidth_limiter,
-                                    dp_bandwidth_config line, dp_bandwidth_quota_way way)
+/* Does the month make the effective limit, and not the line? */
+static bool is_of_month(const dp_bandwidth_limiter *bandwidth_limiter, int way)
 {
-    const uint64_t of_line = value_of(bandwidth_limiter, line) * MBIT;
-    const uint64_t holds = way == DP_BANDWIDTH_QUOTA_UP ? bandwidth_limiter->limits.upload
-                                                        : bandwidth_limiter->limits.download;
-    if (of_line > 0 && of_line <= holds) {
-        return line;
-    }
-    return way == DP_BANDWIDTH_QUOTA_UP ? DP_BANDWIDTH_CONFIG_UPLOAD_MONTH
-                                        : DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH;
+    const uint64_t line = line_of(bandwidth_limiter, way);
+    const uint64_t holds = way == (int)DP_BANDWIDTH_QUOTA_UP ? bandwidth_limiter->limits.upload
+                                                             : bandwidth_limiter->limits.download;
+    return line == 0 || line > holds;
 }
 
 static bool is_news(uint64_t was, uint64_t is)
@@ -137,10 +109,8 @@ static bool is_news(uint64_t was, uint64_t is)
 
 static void tell_limits(dp_bandwidth_limiter *bandwidth_limiter)
 {
-    const dp_limits limits = {
-        .upload = limit_of(bandwidth_limiter, DP_BANDWIDTH_CONFIG_UPLOAD, DP_BANDWIDTH_QUOTA_UP),
-        .download =
-            limit_of(bandwidth_limiter, DP_BANDWIDTH_CONFIG_DOWNLOAD, DP_BANDWIDTH_QUOTA_DOWN)};
+    const dp_limits limits = {.upload = limit_of(bandwidth_limiter, DP_BANDWIDTH_QUOTA_UP),
+                              .download = limit_of(bandwidth_limiter, DP_BANDWIDTH_QUOTA_DOWN)};
     if (is_news(bandwidth_limiter->limits.upload, limits.upload) ||
         is_news(bandwidth_limiter->limits.download, limits.download)) {
         bandwidth_limiter->limits = limits;
@@ -215,7 +185,7 @@ static void pass(dp_bandwidth_limiter *bandwidth_limiter)
         cap_of(bandwidth_limiter, DP_BANDWIDTH_QUOTA_UP),
         cap_of(bandwidth_limiter, DP_BANDWIDTH_QUOTA_DOWN)};
     dp_bandwidth_quota_pass(&bandwidth_limiter->month, caps,
-                            (uint32_t)value_of(bandwidth_limiter, DP_BANDWIDTH_CONFIG_MONTH_DAY),
+                            (uint32_t)bandwidth_limiter->daemon->config->month_day,
                             bandwidth_limiter->wall_ms(), uv_now(bandwidth_limiter->daemon->loop));
 }
 
@@ -269,11 +239,11 @@ static void on_timer(uv_timer_t *timer)
     look(timer->data);
 }
 
-void dp_bandwidth_limiter_change(dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which,
-                                 uint64_t value)
+void dp_bandwidth_limiter_act(dp_bandwidth_limiter *bandwidth_limiter)
 {
-    dp_bandwidth_config_change(&bandwidth_limiter->set, which, value);
-    act(bandwidth_limiter);
+    if (bandwidth_limiter != NULL) {
+        act(bandwidth_limiter);
+    }
 }
 
 dp_limits dp_bandwidth_limiter_limits(const dp_bandwidth_limiter *bandwidth_limiter)
@@ -288,20 +258,16 @@ bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,
         return false;
     }
     const dp_bandwidth_quota *const month = &bandwidth_limiter->month;
-    *view = (dp_bandwidth_limiter_view){.set = bandwidth_limiter->set,
-                                        .used_up = bandwidth_limiter->used_up};
+    *view = (dp_bandwidth_limiter_view){.used_up = bandwidth_limiter->used_up};
     DP_IGNORE(
         dp_bandwidth_quota_number(month->wall_ms, month->day, &view->begin_ms, &view->end_ms) == 0);
     for (int way = 0; way < DP_BANDWIDTH_QUOTA_WAYS; way++) {
         view->used[way] = month->counts[0].used[way];
+        view->by_month[way] = is_of_month(bandwidth_limiter, way);
         view->rate[way] = dp_bandwidth_quota_rate(month, (dp_bandwidth_quota_way)way,
                                                   cap_of(bandwidth_limiter, way));
     }
     view->holds = bandwidth_limiter->limits;
-    view->by[DP_BANDWIDTH_QUOTA_UP] =
-        maker_of(bandwidth_limiter, DP_BANDWIDTH_CONFIG_UPLOAD, DP_BANDWIDTH_QUOTA_UP);
-    view->by[DP_BANDWIDTH_QUOTA_DOWN] =
-        maker_of(bandwidth_limiter, DP_BANDWIDTH_CONFIG_DOWNLOAD, DP_BANDWIDTH_QUOTA_DOWN);
     return true;
 }
 
@@ -316,11 +282,10 @@ dp_status dp_bandwidth_limiter_open(dp_bandwidth_limiter **out, dp_daemon *daemo
     bandwidth_limiter->wall_ms = wall_ms;
     bandwidth_limiter->began_ms = uv_now(daemon->loop);
     bandwidth_limiter->kept_ms = bandwidth_limiter->began_ms;
-    dp_bandwidth_config_begin(&bandwidth_limiter->set, daemon->config);
     dp_bandwidth_quota_init(&bandwidth_limiter->month,
-                            (uint32_t)value_of(bandwidth_limiter, DP_BANDWIDTH_CONFIG_MONTH_DAY),
-                            wall_ms(), uv_now(daemon->loop));
-    read_rows(bandwidth_limiter);
+                            (uint32_t)bandwidth_limiter->daemon->config->month_day, wall_ms(),
+                            uv_now(daemon->loop));
+    read_counts(bandwidth_limiter);
     pass(bandwidth_limiter);
     tell_limits(bandwidth_limiter);
     DP_IGNORE(uv_timer_init(daemon->loop, &bandwidth_limiter->timer) != 0); /* It does not fail. */

@@ -1,9 +1,8 @@
-/* The bandwidth limiter of a running daemon. It keeps the owner's settings (bandwidth_config.h) in
- * the store's row "limits" and the counts of months (bandwidth_quota.h) in the row "traffic". Each
- * second it counts the bytes of the transport and
- * sets the limits of its token buckets. Counts are stored every minute with a cap, every ten
- * minutes without, more often in the first minutes, and at the end; kill -9 loses the counts since
- * then.
+/* The bandwidth limiter of a running daemon. It reads the owner's limits in daemon->config
+ * (config_live.h) and keeps the counts of months (bandwidth_quota.h) in the store's row "traffic".
+ * Each second it counts the bytes of the transport and sets the limits of its token buckets. Counts
+ * are stored every minute with a cap, every ten minutes without, more often in the first minutes,
+ * and at the end; kill -9 loses the counts since then.
  *
  * When the quota of a month is used up, the node stays a member and votes, because messages are
  * exempt. It does not train, because no peer could fetch its updates, and bulk data waits. It
@@ -13,7 +12,6 @@
 
 #include "daemon/host/bandwidth_quota.h"
 #include "daemon/host/store_thread.h"
-#include "daemon/net/bandwidth_config.h"
 #include "daemon/net/transport.h"
 
 typedef struct dp_daemon dp_daemon;
@@ -21,8 +19,8 @@ typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
 
 /* The wall clock, in unix milliseconds. */
 typedef uint64_t dp_bandwidth_limiter_clock(void);
-/* Reads the rows of daemon->store, before the store thread has it; the log reports a row that
- * cannot be read, and the row counts as absent. */
+/* Reads the row of daemon->store, before the store thread has it; the log reports a row that cannot
+ * be read, and the row counts as absent. */
 DP_MUST dp_status dp_bandwidth_limiter_open(dp_bandwidth_limiter **bandwidth_limiter,
                                             dp_daemon *daemon, dp_bandwidth_limiter_clock *wall_ms);
 /* Counts once more and writes the counts. Call before the store thread is closed. Accepts NULL. */
@@ -30,25 +28,19 @@ void dp_bandwidth_limiter_close(dp_bandwidth_limiter *bandwidth_limiter);
 
 /* The limits for the transport; none for NULL. */
 dp_limits dp_bandwidth_limiter_limits(const dp_bandwidth_limiter *bandwidth_limiter);
-/* Takes effect at once; dp_bandwidth_limiter_keep stores it. */
-void dp_bandwidth_limiter_change(dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which,
-                                 uint64_t value);
-/* Stores the limits; done is called once, on the loop. DP_AGAIN: the store thread takes no more
- * jobs, and done is not called. */
-DP_MUST dp_status dp_bandwidth_limiter_keep(dp_bandwidth_limiter *bandwidth_limiter,
-                                            dp_store_thread_kept *done, void *context);
+/* Looks at the limits again, after a change of daemon->config. Accepts NULL. */
+void dp_bandwidth_limiter_act(dp_bandwidth_limiter *bandwidth_limiter);
 
 typedef struct dp_bandwidth_limiter_view {
-    dp_bandwidth_config_set set;
     uint64_t begin_ms; /* of the present month, unix */
     uint64_t end_ms;
     uint64_t used[DP_BANDWIDTH_QUOTA_WAYS];
     uint64_t
         /* present rate of the month in bytes per second; UINT64_MAX: no cap */
         rate[DP_BANDWIDTH_QUOTA_WAYS];
-    dp_limits holds; /* bytes per second now, by line and month; 0: none */
-    dp_bandwidth_config by[DP_BANDWIDTH_QUOTA_WAYS]; /* the user that set it, if known */
-    bool used_up;                                    /* one of the caps */
+    dp_limits holds;                        /* bytes per second now, by line and month; 0: none */
+    bool by_month[DP_BANDWIDTH_QUOTA_WAYS]; /* the month makes it, and not the line */
+    bool used_up;                           /* one of the caps */
 } dp_bandwidth_limiter_view;
 /* False for NULL. */
 bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,

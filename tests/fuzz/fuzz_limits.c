@@ -1,31 +1,34 @@
 /* Any bytes as the store's rows of an owner's limits: those that are kept (first byte even), and
- * the counts of months (odd). A row that can be read is written again as the same bytes, is within
- * its bounds, and can be used. */
+ * the counts of months (odd). A row that can be read is within its bounds and can be used, and its
+ * values are the same after they were written and read again. */
 #include <string.h>
 
 #include "base/assert.h"
 #include "daemon/host/bandwidth_quota.h"
-#include "daemon/net/bandwidth_config.h"
+#include "daemon/host/config_live.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_kept(dp_view bytes)
 {
-    static const dp_config config = {.month_day = 1};
-    uint8_t again[DP_BANDWIDTH_CONFIG_BYTES_MAX];
-    dp_bandwidth_config_set set;
-    dp_bandwidth_config_begin(&set, &config);
-    if (dp_bandwidth_config_read(&set, bytes) != DP_OK) {
-        for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
-            dp_assert(!set.values[i].kept);
-        }
+    static dp_config config;
+    static dp_config_live live;
+    static dp_config_live again;
+    uint8_t row[DP_CONFIG_LIVE_BYTES_MAX];
+    uint8_t twice[DP_CONFIG_LIVE_BYTES_MAX];
+    dp_why why;
+    dp_assert(config.nice != 0 || dp_config_default(&config, &why) == DP_OK);
+    dp_config_live_init(&live, &config);
+    dp_config_live_init(&again, &config);
+    if (dp_config_live_read(&live, bytes) != DP_OK) {
+        dp_assert(dp_config_live_write(&live, row).size == 2);
         return;
     }
-    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
-        dp_assert(set.values[i].value >= dp_bandwidth_config_rows[i].least &&
-                  set.values[i].value <= dp_bandwidth_config_rows[i].most);
-    }
-    dp_assert(dp_view_equal(dp_bandwidth_config_write(&set, again), bytes));
+    dp_assert(live.now.month_day >= 1 && live.now.month_day <= DP_BANDWIDTH_QUOTA_DAY_MAX);
+    dp_assert(live.now.upload_max <= DP_CONFIG_MBIT_MAX);
+    const dp_view first = dp_config_live_write(&live, row);
+    dp_assert(dp_config_live_read(&again, first) == DP_OK);
+    dp_assert(dp_view_equal(dp_config_live_write(&again, twice), first));
 }
 
 static void check_counts(dp_view bytes)

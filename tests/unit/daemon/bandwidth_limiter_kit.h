@@ -8,6 +8,7 @@
 
 static struct {
     dp_bandwidth_limiter_view view;
+    uint32_t n_acts;
     const char *cap; /* of a month that is used up; NULL: none is */
 } bandwidth_limiter_kit;
 
@@ -28,6 +29,12 @@ bool dp_bandwidth_limiter_why(const dp_bandwidth_limiter *bandwidth_limiter, cha
         snprintf(text, size, "%s", bandwidth_limiter_kit.cap);
     }
     return bandwidth_limiter_kit.cap != NULL;
+}
+
+void dp_bandwidth_limiter_act(dp_bandwidth_limiter *bandwidth_limiter)
+{
+    (void)bandwidth_limiter;
+    bandwidth_limiter_kit.n_acts++;
 }
 
 /* After call_open. */

@@ -9,6 +9,7 @@ static struct {
     dp_pause owner;   /* as the daemon knows it */
     dp_status pauses; /* of the order itself ... */
     dp_status kept;   /* ... and of its row */
+    uint32_t n_acts;
     uint32_t n_pauses;
     dp_pause pause; /* the last */
 } suspension_kit;
@@ -31,6 +32,12 @@ dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause *pause,
         done(context, suspension_kit.kept);
     }
     return suspension_kit.pauses;
+}
+
+void dp_suspension_act(dp_suspension *suspension)
+{
+    (void)suspension;
+    suspension_kit.n_acts++;
 }
 
 /* After call_open. */

@@ -147,7 +147,7 @@ static void limits_pause_and_clock_are_told_where_something_is_set_or_wrong(void
     assert_null(dp_pack_key(call_body(), "paused"));
     net.clock_is_wrong = true;
     call_kit.view.transport.limits.upload = 125000;
-    bandwidth_limiter_kit.view.set.values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value = 200;
+    desk.config.upload_month = 200;
     bandwidth_limiter_kit.view.used[DP_BANDWIDTH_QUOTA_UP] = 150;
     suspension_kit.owner = (dp_pause){.holds = true, .since_ms = 7, .user = "ann"};
     run = run_of_status();
