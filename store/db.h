@@ -69,6 +69,8 @@ dp_store_options dp_store_options_default(void);
  * *store is untouched and nothing stays locked. */
 DP_MUST dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options,
                                 dp_store_report *report, dp_why *why);
+/* The quota for both files from now on; 0: no quota. Nothing is deleted that is above it. */
+void dp_store_limit(dp_store *store, uint64_t max_bytes);
 /* Accepts NULL. Chunks put and not yet flushed are dropped. */
 void dp_store_close(dp_store *store);
 

@@ -30,6 +30,11 @@ dp_status dp_store_bytes(dp_store *store, uint64_t *bytes)
     return DP_OK;
 }
 
+void dp_store_limit(dp_store *store, uint64_t max_bytes)
+{
+    store->options.max_bytes = max_bytes;
+}
+
 /* DP_OK or DP_NOSPACE as things stand now. */
 static dp_status fits(dp_store *store, uint64_t bytes)
 {

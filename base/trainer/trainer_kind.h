@@ -7,9 +7,10 @@
  * question mark means that the key may be absent.
  *
  * The daemon leads. The trainer answers each command once, in order, with the message below it or
- * with FAILED. RESTORE, TRAIN and STOP have no answer, and FAILED if they fail. Four things may
- * come out of order: CHECKED, at any time; PUBLISHED, after later TRAIN and REDUCE commands; STEP
- * and SCRIPT, which nobody asks for. Peers, ballots and votes never appear here.
+ * with FAILED. RESTORE, TRAIN, LIMITS and STOP have no answer, and FAILED if they fail. Five
+ * things may come out of order: CHECKED, at any time; PUBLISHED, after later TRAIN and REDUCE
+ * commands; STEP, SCRIPT and RESTING, which nobody asks for. Peers, ballots and votes never appear
+ * here.
  *
  * Rounds: a state of round r holds r ROUND records, so INIT gives round 0. TRAIN, PUBLISH and STEP
  * name the round that the work is for. APPLY names the round of the state that it makes, LOAD that
@@ -127,6 +128,13 @@
  *     not beyond a command other than REDUCE and TRAIN of a round. Steps are told once the trainer
  *     has a copy of some.
  *
+ * D->T LIMITS {celsius, watts}
+ *     The owner's limits of heat and power from now on, in place of those of the command line; 0:
+ *     none. At any time, also before OPEN.
+ * T->D RESTING {ok, celsius?}
+ *     Unasked. ok: the machine is so hot that nothing is computed until it is cooler; training that
+ *     was asked for goes on then by itself. Not ok: it may compute again, as at the start.
+ *
  * D->T STOP {}
  *     Ends the trainer.
  * T->D FAILED {what, of?, lacks?}
@@ -181,6 +189,8 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_JUDGE,
     DP_TRAINER_JUDGED,
     DP_TRAINER_SCRIPT,
+    DP_TRAINER_LIMITS,
+    DP_TRAINER_RESTING,
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 

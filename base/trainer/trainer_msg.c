@@ -75,6 +75,8 @@ typedef enum field_id {
     HELD,
     CLAIMED,
     LIKENESS,
+    CELSIUS,
+    WATTS,
     NAME,
     DEVICE,
     WHAT,
@@ -163,6 +165,8 @@ static const dp_trainer_field fields[FIELD_COUNT] = {
     [HELD] = FIELD("held", DP_FIELD_GAIN, judged.held),
     [CLAIMED] = FIELD("claimed", DP_FIELD_GAIN, judged.claimed),
     [LIKENESS] = FIELD("likeness", DP_FIELD_BIN32, judged.likeness),
+    [CELSIUS] = FIELD("celsius", DP_FIELD_U32, celsius),
+    [WATTS] = FIELD("watts", DP_FIELD_U32, watts),
     [NAME] = FIELD("name", DP_FIELD_TEXT, text),
     [DEVICE] = FIELD("device", DP_FIELD_TEXT, text),
     [WHAT] = FIELD("what", DP_FIELD_TEXT, text),
@@ -265,6 +269,10 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                                      BIT(HELD) | BIT(CLAIMED) | BIT(LIKENESS),
                            .optional = BIT(DID_FAIL) | BIT(COMPARED)},
     [DP_TRAINER_SCRIPT] = {.name = "script", .fields = BIT(PID)},
+    [DP_TRAINER_LIMITS] = {.name = "limits", .fields = BIT(CELSIUS) | BIT(WATTS)},
+    [DP_TRAINER_RESTING] = {.name = "resting",
+                            .fields = BIT(OK) | BIT(CELSIUS),
+                            .optional = BIT(CELSIUS)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)

@@ -8,6 +8,16 @@ dp_governor dp_governor_of(uint32_t celsius_max, uint32_t watts_max)
         .celsius_max = celsius_max, .watts_max = watts_max, .share = DP_GOVERNOR_WHOLE};
 }
 
+void dp_governor_limit(dp_governor *governor, uint32_t celsius_max, uint32_t watts_max)
+{
+    governor->celsius_max = celsius_max;
+    governor->watts_max = watts_max;
+    governor->watts_256 = 0;
+    if (!dp_governor_is_set(governor)) {
+        governor->share = DP_GOVERNOR_WHOLE;
+    }
+}
+
 bool dp_governor_is_set(const dp_governor *governor)
 {
     return governor->celsius_max != 0 || governor->watts_max != 0;

@@ -33,6 +33,8 @@ typedef struct dp_governor {
 } dp_governor;
 
 dp_governor dp_governor_of(uint32_t celsius_max, uint32_t watts_max);
+/* Other limits from now on; without any, the share is whole again. */
+void dp_governor_limit(dp_governor *governor, uint32_t celsius_max, uint32_t watts_max);
 bool dp_governor_is_set(const dp_governor *governor);
 /* A reading of the sensors. celsius INT32_MIN, watts 0: unknown, and its limit has no effect. */
 void dp_governor_told(dp_governor *governor, int32_t celsius, uint32_t watts);

@@ -169,13 +169,14 @@ static bool wait_until(dp_worker *w, uint64_t until_us)
 static bool next_command(dp_worker *w, dp_worker_command *c)
 {
     const bool trains = w->training && !dp_trainer_waits(w->trainer);
-    const uint64_t until = trains ? dp_worker_rests_until(w) : 0;
+    const bool looks = trains || dp_worker_cools(w);
+    const uint64_t until = looks ? dp_worker_rests_until(w) : 0;
     bool waits = !trains || dp_worker_rests(w);
     pthread_mutex_lock(&w->lock);
     while (w->count == 0 && !w->closed && waits && !(w->deferred && w->copied)) {
         if (w->deferred) {
             w->copied = !wait_until(w, w->waits_until_us) || w->copied; /* or is over */
-        } else if (trains) {
+        } else if (looks) {
             waits = wait_until(w, until);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);
@@ -200,10 +201,10 @@ static bool is_closed(dp_worker *w)
     return closed;
 }
 
-/* A micro-batch, unless it rests. */
+/* A micro-batch, unless it rests, or only cools. */
 static dp_status train_or_rest(dp_worker *w)
 {
-    if (dp_worker_rests(w)) {
+    if (!w->training || dp_trainer_waits(w->trainer) || dp_worker_rests(w)) {
         return DP_OK;
     }
     const uint64_t began = dp_now_us();

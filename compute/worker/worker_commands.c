@@ -269,6 +269,13 @@ static dp_status do_sample(dp_worker *w, const dp_worker_command *c, dp_why *why
     return dp_worker_answer(w, &reply, NULL, 0);
 }
 
+static dp_status do_limits(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    dp_worker_limit(w, c->msg.celsius, c->msg.watts);
+    return DP_OK;
+}
+
 static dp_status do_stop(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
     (void)c;
@@ -296,6 +303,7 @@ static const struct {
     [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
     [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},
     [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
+    [DP_TRAINER_LIMITS] = {do_limits, NEED_NOTHING, 0},
     [DP_TRAINER_REDUCE] = {dp_worker_reduce, NEED_TRAINER, 1},
     [DP_TRAINER_ADD] = {dp_worker_add, NEED_THETA, 1},
     [DP_TRAINER_JUDGE] = {dp_worker_judge, NEED_THETA, 1},
@@ -346,7 +354,7 @@ static dp_status judge_publication(const dp_worker *w, dp_status status)
  * not. */
 static bool goes_beside(const dp_worker_command *c)
 {
-    return c->msg.kind == DP_TRAINER_REDUCE ||
+    return c->msg.kind == DP_TRAINER_REDUCE || c->msg.kind == DP_TRAINER_LIMITS ||
            (c->msg.kind == DP_TRAINER_TRAIN && c->msg.round != 0);
 }
 

@@ -67,6 +67,7 @@ typedef struct dp_worker {
     uint64_t worked_us;     /* ... that took so long */
     uint64_t rest_until_us; /* end of the rest; UINT64_MAX: until it is cooler */
     bool told_blind;        /* reported that a limit has no sensor */
+    bool told_resting;      /* by RESTING, as last sent */
 } dp_worker;
 
 void dp_worker_close_fds(const int *fds, uint32_t n_fds);
@@ -116,6 +117,11 @@ uint64_t dp_worker_rests_until(dp_worker *w);
 bool dp_worker_rests(const dp_worker *w);
 /* Tells that a micro-batch took worked_us. */
 void dp_worker_worked(dp_worker *w, uint64_t worked_us);
+/* The owner's limits from now on; sensors are read at the next moment between micro-batches. */
+void dp_worker_limit(dp_worker *w, uint32_t celsius_max, uint32_t watts_max);
+/* True while the machine must cool before anything is computed: sensors are read even if nobody
+ * asks for training, so that the end is told. */
+bool dp_worker_cools(const dp_worker *w);
 
 /* worker_script.c: opens the door for scripts, in a run of any model, unless it is open. If it
  * cannot be opened, tells why, and the node holds, votes and serves all the same. */

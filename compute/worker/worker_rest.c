@@ -48,6 +48,20 @@ static void tell_blind(dp_worker *w, int32_t celsius, uint32_t watts)
     w->told_blind = w->told_blind || no_heat || no_power;
 }
 
+/* Tells the daemon when the machine must cool first, and when it has: so that peers need not
+ * wait. */
+static void tell_resting(dp_worker *w, int32_t celsius)
+{
+    const bool rests = w->governor.share == 0;
+    if (rests != w->told_resting) {
+        const dp_trainer_msg told = {.kind = DP_TRAINER_RESTING,
+                                     .ok = rests,
+                                     .celsius = celsius > 0 ? (uint32_t)celsius : 0};
+        w->told_resting = rests;
+        DP_IGNORE(dp_worker_answer(w, &told, NULL, 0)); /* If the daemon is gone, all ends. */
+    }
+}
+
 static void look(dp_worker *w)
 {
     const bool rested = w->governor.share < DP_GOVERNOR_WHOLE;
@@ -57,6 +71,7 @@ static void look(dp_worker *w)
     dp_process_group_feel(w->options.team, w->backend, device, &celsius, &watts);
     tell_blind(w, celsius, watts);
     dp_governor_told(&w->governor, celsius, watts);
+    tell_resting(w, celsius);
     if ((w->governor.share < DP_GOVERNOR_WHOLE) != rested) {
         tell(w, celsius, watts);
     }
@@ -78,6 +93,22 @@ uint64_t dp_worker_rests_until(dp_worker *w)
         w->rest_until_us = UINT64_MAX;
     }
     return w->rest_until_us < w->look_us ? w->rest_until_us : w->look_us;
+}
+
+void dp_worker_limit(dp_worker *w, uint32_t celsius_max, uint32_t watts_max)
+{
+    dp_governor_limit(&w->governor, celsius_max, watts_max);
+    w->told_blind = false;
+    w->look_us = 0;
+    if (!dp_governor_is_set(&w->governor)) {
+        w->rest_until_us = 0;
+        tell_resting(w, INT32_MIN);
+    }
+}
+
+bool dp_worker_cools(const dp_worker *w)
+{
+    return dp_governor_is_set(&w->governor) && w->governor.share == 0;
 }
 
 bool dp_worker_rests(const dp_worker *w)

@@ -7,12 +7,49 @@
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
+#include "daemon/peer/driver.h"
 #include "daemon/peer/suspension.h"
+
+/* The quota of the store, which its thread owns. */
+typedef struct quota_job {
+    dp_store_thread_job job;
+    uint64_t max_bytes;
+} quota_job;
+
+static void run_quota(dp_store_thread_job *job, dp_store *store)
+{
+    dp_store_limit(store, ((const quota_job *)job)->max_bytes);
+}
+
+static void done_quota(dp_store_thread_job *job)
+{
+    dp_free(job);
+}
+
+static void limit_store(const dp_daemon *daemon)
+{
+    quota_job *const job = dp_alloc(1, sizeof *job);
+    if (job != NULL) {
+        job->job.run = run_quota;
+        job->job.done = done_quota;
+        job->max_bytes = daemon->config->store_max;
+        if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) == DP_OK) {
+            return;
+        }
+    }
+    dp_free(job);
+    dp_event_log_add(daemon->event_log, DP_LOG_WARN, "limits.late", 0, NULL,
+                     "store-max holds from the next change of a limit on: the store is busy");
+}
 
 void dp_daemon_apply_limits(dp_daemon *daemon)
 {
     dp_bandwidth_limiter_act(daemon->bandwidth_limiter);
     dp_suspension_act(daemon->suspension);
+    if (daemon->driver != NULL) {
+        dp_driver_limit_trainer(daemon->driver);
+    }
+    limit_store(daemon);
 }
 
 /* ---- the file, again ---- */

@@ -12,9 +12,16 @@ static const struct limit {
     const char *key;
     const char *setting;
 } limits[] = {
-    {"upload_mbit", "upload-max"},    {"download_mbit", "download-max"},
-    {"upload_month", "upload-month"}, {"download_month", "download-month"},
+    {"upload_mbit", "upload-max"},
+    {"download_mbit", "download-max"},
+    {"upload_month", "upload-month"},
+    {"download_month", "download-month"},
     {"month_day", "month-day"},
+    {"celsius_max", "celsius-max"},
+    {"watts_max", "watts-max"},
+    {"threads", "threads"},
+    {"nice", "nice"},
+    {"store_max", "store-max"},
 };
 enum { LIMITS = sizeof limits / sizeof limits[0] };
 

@@ -7,6 +7,7 @@
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
+#include "daemon/peer/suspension.h"
 #include "gossip/record/wire.h"
 #include "store/object.h"
 
@@ -288,6 +289,24 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_group_end(&map);
 }
 
+/* Causes other than the owner's pause for which the node does not train. */
+static void pack_suspended(dp_group *map, const dp_daemon *daemon)
+{
+    char text[DP_SUSPENSION_TEXT_MAX];
+    const char *word = "";
+    if (!dp_suspension_cause(daemon->suspension, 0, &word, text)) {
+        return;
+    }
+    dp_group list = dp_array_begin(dp_pair(map, "suspended"));
+    for (unsigned i = 0; dp_suspension_cause(daemon->suspension, i, &word, text); i++) {
+        dp_group one = dp_map_begin(dp_item(&list));
+        dp_pair_text(&one, "cause", word);
+        dp_pair_text(&one, "text", text);
+        dp_group_end(&one);
+    }
+    dp_group_end(&list);
+}
+
 /* The reason why a node with a token, or a manifest to create a run from, is in no run by it. */
 static void pack_problem(dp_group *map, const dp_daemon *daemon)
 {
@@ -329,6 +348,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_driver_look(daemon->driver, &view);
         dp_pair_u64(&map, "port", view.port);
         dp_pack_pause(&map, daemon);
+        pack_suspended(&map, daemon);
         pack_run(dp_pair(&map, "run"), daemon);
     } else if (daemon->lost) {
         dp_pair_text(&map, "lost", "its store was damaged and the name of its run is lost");

@@ -6,7 +6,6 @@
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/suspension.h"
 
@@ -218,24 +217,41 @@ static void answer_left(const dp_daemon *daemon, char *text, size_t size)
                  : "this node has left the run");
 }
 
+/* Joins the causes other than the owner's pause; word is that of the first one. */
+static bool say_causes(const dp_daemon *daemon, const char **word, char *text, size_t size)
+{
+    char one[DP_SUSPENSION_TEXT_MAX];
+    const char *ignored = "";
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0;
+         used < size && dp_suspension_cause(daemon->suspension, i, i == 0 ? word : &ignored, one);
+         i++) {
+        const int more = snprintf(text + used, size - used, "%s%s", i > 0 ? ", and " : "", one);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    return used > 0;
+}
+
 static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 {
     char order[DP_PAUSE_TEXT_MAX];
-    char cap[128];
+    char causes[4 * DP_SUSPENSION_TEXT_MAX];
+    const char *word = "";
     const dp_pause pause = dp_suspension_owner(daemon->suspension);
     dp_pause_text(&pause, order, sizeof order);
-    if (!dp_bandwidth_limiter_why(daemon->bandwidth_limiter, cap, sizeof cap)) {
+    if (!say_causes(daemon, &word, causes, sizeof causes)) {
         snprintf(text, size, "paused by its owner%s. To train again: dpnode resume", order);
     } else if (pause.holds) {
         snprintf(text, size,
-                 "paused by its owner%s, and %s. To train again: dpnode resume. To raise the "
-                 "quota: dpnode limits",
-                 order, cap);
+                 "paused by its owner%s, and %s. To train again: dpnode resume. To change the "
+                 "limits: dpnode limits",
+                 order, causes);
     } else {
         snprintf(text, size,
-                 "training stopped by the quota: %s. This node stays a member, votes, and resumes "
-                 "training then. To raise the quota: dpnode limits",
-                 cap);
+                 "training stopped by the %s: %s. This node stays a member, votes, and resumes "
+                 "training then. To change the limits: dpnode limits",
+                 word, causes);
     }
 }
 

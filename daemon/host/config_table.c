@@ -34,7 +34,7 @@ static const dp_setting settings[] = {
      "log file, instead of standard error; five files of 10 MiB; SIGHUP reopens it",
      TEXT(log_file)},
     {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
-     "threads of the trainer; 0: as many as the machine grants", NUMBER(threads)},
+     "threads of the trainer; 0: as many as the machine grants", LIVE(threads)},
     {"processes", DP_SETTING_NUMBER, "N", "1", 1, 64,
      "processes of the trainer that share its threads and train as one on the CPU; best one per "
      "CPU socket",
@@ -43,15 +43,15 @@ static const dp_setting settings[] = {
      "backend: auto (a GPU if its plugin is installed), cpu, cuda, cuda:1 (the second card), "
      "cuda:0,1 (two cards as one), or the path of a plugin",
      TEXT(backend)},
-    {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
+    {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", LIVE(nice)},
     {"celsius-max", DP_SETTING_NUMBER, "N", "0", 0, 150,
      "highest temperature of the processor or GPU in degrees Celsius; training pauses briefly to "
      "stay below it; 0: unlimited",
-     NUMBER(celsius_max)},
+     LIVE(celsius_max)},
     {"watts-max", DP_SETTING_NUMBER, "N", "0", 0, 100000,
      "highest average power of a GPU in watts; training pauses briefly to stay below it; 0: "
      "unlimited",
-     NUMBER(watts_max)},
+     LIVE(watts_max)},
     {"upload-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
      "largest upload rate in Mbit/s for updates, data and states; dpnode limits changes it; 0: "
      "unlimited",
@@ -81,7 +81,7 @@ static const dp_setting settings[] = {
      "voter exceeds it for a checkpoint every 32 rounds",
      LIVE(write_per_day)},
     {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX,
-     "largest size of the store; 0: unlimited", NUMBER(store_max)},
+     "largest size of the store; 0: unlimited", LIVE(store_max)},
     {"ballast", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
      "size of the disk reserve: a file that is released when the disk is full, so that votes can "
      "be written",

@@ -328,6 +328,8 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .trainer_next_ms =
             driver->trainer != NULL ? dp_trainer_process_next_ms(driver->trainer) : 0,
         .script_pid = driver->script_pid,
+        .rests = driver->rests,
+        .rests_celsius = driver->rests_celsius,
         .elements = driver->elements,
         .device = driver->trainer_open ? driver->device : "",
         .training = driver->training,

@@ -31,6 +31,9 @@ void dp_driver_close(dp_driver *driver);
 void dp_driver_command(dp_driver *driver, dp_command command);
 /* The limits of bandwidth have changed (bandwidth_limiter.h). */
 void dp_driver_limit(dp_driver *driver);
+/* The limits of the trainer in daemon->config may have changed: those of heat and power hold at
+ * once; for others the trainer starts anew, after its next publication. */
+void dp_driver_limit_trainer(dp_driver *driver);
 /* driver_rotate.c: join secrets of the chain; they are stored and then used. */
 void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);
 /* If no peer is linked, and this token of the run is of a later epoch, its secret is used from now
@@ -52,6 +55,8 @@ typedef struct dp_driver_view {
     uint32_t trainer_deaths;  /* in a row, of one cause (restart.h) */
     uint64_t trainer_next_ms; /* until it is started again; 0: it runs */
     uint32_t script_pid;      /* of the script that trains; 0: none */
+    bool rests;               /* the trainer computes nothing until the machine is cooler ... */
+    uint32_t rests_celsius;   /* ... than this; 0: not known */
     uint64_t elements;
     const char *device;  /* the device that computes; "": none, or not known */
     bool training;       /* it has the command to train; otherwise the two rates below are 0 */

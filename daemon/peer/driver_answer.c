@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/peer/driver_inside.h"
+#include "daemon/peer/suspension.h"
 
 enum { SKIP_LOG_MS = 1000 };
 
@@ -340,6 +341,11 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         break;
     case DP_TRAINER_SCRIPT:
         script(driver, msg);
+        break;
+    case DP_TRAINER_RESTING:
+        driver->rests = msg->ok;
+        driver->rests_celsius = msg->celsius;
+        dp_suspension_act(driver->daemon->suspension);
         break;
     default:
         break;

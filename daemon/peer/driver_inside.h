@@ -113,7 +113,11 @@ struct dp_driver {
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
     char script_path[DP_CONFIG_PATH_MAX + sizeof "/script.sock"]; /* "": no run of any model */
-    uint32_t script_pid;               /* the script that trains; 0: none */
+    uint32_t script_pid;      /* the script that trains; 0: none */
+    bool rests;               /* it must cool first, by RESTING ... */
+    uint32_t rests_celsius;   /* ... at this heat; 0: not known */
+    dp_trainer_limits limits; /* as it has them, or will have */
+    uint64_t renew_ms;        /* since when it is to start anew for its limits; 0: it is not */
     char device[DP_DRIVER_DEVICE_MAX]; /* the trainer's device; "": not reported */
     uint32_t next_check;
     struct {
@@ -207,6 +211,8 @@ void dp_driver_remember_soon(dp_driver *driver);
 void dp_driver_trainer_open(dp_driver *driver);
 void dp_driver_trainer_close(dp_driver *driver);
 void dp_driver_watch_trainer(dp_driver *driver);
+/* A publication is stored: little is lost if the trainer starts anew now, where that is due. */
+void dp_driver_renew_trainer(dp_driver *driver);
 /* Call when a command was sent that will be answered. */
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait);
 /* The oldest command of a kind that an answer may belong to; false: none is under way. */

@@ -233,6 +233,7 @@ static void tell_taken(dp_driver *driver, const taken *self)
         driver->update_norm = self->msg.norm;
         driver->update_error = self->msg.error;
         dp_driver_feed(driver, &event);
+        dp_driver_renew_trainer(driver);
     } else {
         memcpy(driver->staged[1], self->roots, sizeof self->roots);
         event.type = DP_EV_FROZEN;

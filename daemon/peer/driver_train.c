@@ -2,7 +2,11 @@
  * open commands. trainer_commands.c makes commands, driver_answer.c takes answers. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "daemon/peer/driver_inside.h"
+#include "daemon/peer/suspension.h"
+
+enum { RENEW_MS = 120 * 1000 }; /* A trainer that publishes nothing starts anew after so long. */
 
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait)
 {
@@ -83,9 +87,54 @@ static void start_early(dp_driver *driver)
     }
 }
 
+void dp_driver_renew_trainer(dp_driver *driver)
+{
+    if (driver->renew_ms != 0 && driver->trainer != NULL) {
+        driver->renew_ms = 0;
+        dp_trainer_process_replace(driver->trainer, "takes its owner's limits");
+    }
+}
+
+static dp_trainer_limits limits_of(const dp_driver *driver)
+{
+    const dp_config *const config = driver->daemon->config;
+    return (dp_trainer_limits){.threads = config->threads,
+                               .nice = config->nice,
+                               .celsius_max = config->celsius_max,
+                               .watts_max = config->watts_max};
+}
+
+void dp_driver_limit_trainer(dp_driver *driver)
+{
+    const dp_trainer_limits was = driver->limits;
+    const dp_trainer_limits is = limits_of(driver);
+    if (driver->trainer == NULL) {
+        return;
+    }
+    driver->limits = is;
+    dp_trainer_process_limit(driver->trainer, &is);
+    if (is.celsius_max != was.celsius_max || is.watts_max != was.watts_max) {
+        const dp_trainer_msg msg = {.kind = DP_TRAINER_LIMITS,
+                                    .celsius = (uint32_t)is.celsius_max,
+                                    .watts = (uint32_t)is.watts_max};
+        /* Without a process, or if it is lost, the next one begins with them. */
+        DP_IGNORE(dp_trainer_process_tell(driver->trainer, &msg, NULL, 0));
+    }
+    if (is.threads != was.threads || is.nice != was.nice) {
+        driver->renew_ms = uv_now(driver->daemon->loop);
+        dp_assert(driver->renew_ms != 0);
+    }
+    if (!driver->training) { /* There is no work to lose. */
+        dp_driver_renew_trainer(driver);
+    }
+}
+
 void dp_driver_watch_trainer(dp_driver *driver)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
+    if (driver->renew_ms != 0 && (!driver->training || now - driver->renew_ms > RENEW_MS)) {
+        dp_driver_renew_trainer(driver);
+    }
     dp_trainer_process_look(driver->trainer);
     start_early(driver);
     /* A user's query, like a full evaluation, may take long; commands that wait for it are not
@@ -162,6 +211,7 @@ static void on_down(void *context, const char *cause)
     driver->step_spikes = 0;
     driver->tokens_per_s = 0;
     driver->script_pid = 0;
+    driver->rests = false;
     driver->usage = (dp_usage){0};
     driver->spent = (dp_trainer_spent){0};
     drop_waits(driver, "the trainer crashed");
@@ -170,6 +220,7 @@ static void on_down(void *context, const char *cause)
     dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.down", 0, NULL,
                      "the trainer %s%s", cause, after);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
+    dp_suspension_act(driver->daemon->suspension);
 }
 
 void dp_driver_trainer_open(dp_driver *driver)
@@ -182,15 +233,16 @@ void dp_driver_trainer_open(dp_driver *driver)
         snprintf(driver->script_path, sizeof driver->script_path, "%s/script.sock",
                  driver->daemon->config->dir);
     }
+    driver->limits = limits_of(driver);
     const dp_trainer_process_config config = {
         .loop = driver->daemon->loop,
         .program = driver->daemon->config->worker,
         .backend = driver->daemon->config->backend,
-        .threads = driver->daemon->config->threads,
+        .threads = driver->limits.threads,
         .processes = driver->daemon->config->processes,
-        .nice = driver->daemon->config->nice,
-        .celsius_max = driver->daemon->config->celsius_max,
-        .watts_max = driver->daemon->config->watts_max,
+        .nice = driver->limits.nice,
+        .celsius_max = driver->limits.celsius_max,
+        .watts_max = driver->limits.watts_max,
         .script = driver->script_path,
         .hooks = {driver, on_started, on_down, dp_driver_on_answer},
     };

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Reasons not to train. */
-enum { OWNER = 1, QUOTA = 2 };
+enum { OWNER = 1, QUOTA = 2, HEAT = 4 };
 
 static const char pause_key[] = "pause";
 
@@ -100,13 +100,22 @@ static void end_over(dp_suspension *suspension)
 
 /* ---- all causes ---- */
 
+static bool is_too_hot(const dp_suspension *suspension)
+{
+    dp_driver_view view = {.rests = false};
+    if (suspension->daemon->driver != NULL) {
+        dp_driver_look(suspension->daemon->driver, &view);
+    }
+    return view.rests;
+}
+
 static unsigned causes_of(const dp_suspension *suspension)
 {
     char text[128];
     const bool used_up =
         dp_bandwidth_limiter_why(suspension->daemon->bandwidth_limiter, text, sizeof text);
     return (suspension->pause.holds && !suspension->pause.waits ? OWNER : 0U) |
-           (used_up ? QUOTA : 0U);
+           (used_up ? QUOTA : 0U) | (is_too_hot(suspension) ? HEAT : 0U);
 }
 
 /* The owner's order reaches a node in any state; other causes let a newcomer fetch the run
@@ -150,6 +159,47 @@ dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause *pause,
     suspension->counted = dp_supervisor_counted(suspension->daemon);
     dp_suspension_act(suspension);
     return keep(suspension, done, context);
+}
+
+static void heat_text(const dp_suspension *suspension, char text[DP_SUSPENSION_TEXT_MAX])
+{
+    const unsigned long long most = suspension->daemon->config->celsius_max;
+    dp_driver_view view = {.rests_celsius = 0};
+    if (suspension->daemon->driver != NULL) {
+        dp_driver_look(suspension->daemon->driver, &view);
+    }
+    if (view.rests_celsius != 0) {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX,
+                 "it was at %u degrees Celsius, far above its limit of %llu, and must cool first",
+                 view.rests_celsius, most);
+    } else {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "it is far above its limit of %llu degrees Celsius",
+                 most);
+    }
+}
+
+bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const char **word,
+                         char text[DP_SUSPENSION_TEXT_MAX])
+{
+    static const struct {
+        unsigned cause;
+        const char *word;
+    } rows[] = {{QUOTA, "quota"}, {HEAT, "heat"}};
+    for (size_t i = 0; suspension != NULL && i < sizeof rows / sizeof rows[0]; i++) {
+        if ((suspension->causes & rows[i].cause) == 0 || index-- > 0) {
+            continue;
+        }
+        *word = rows[i].word;
+        text[0] = '\0';
+        if (rows[i].cause == HEAT) {
+            heat_text(suspension, text);
+        } else {
+            DP_IGNORE(!dp_bandwidth_limiter_why(suspension->daemon->bandwidth_limiter, text,
+                                                DP_SUSPENSION_TEXT_MAX)); /* It may be over now. */
+        }
+        return true;
+    }
+    return false;
 }
 
 dp_pause dp_suspension_owner(const dp_suspension *suspension)

@@ -1,7 +1,8 @@
 /* Decides whether this node trains: not while its owner has paused it, nor while the bandwidth
- * quota of the month is used up. A suspended node is paused for the node's state machine
- * (DP_COMMAND_PAUSE): it stays a member, votes and serves, its peers hear of it at once and wait
- * for no update of it. The owner's pause (pause.h) is kept in the store's row "pause".
+ * quota of the month is used up, nor while its trainer must cool first. A suspended node is paused
+ * for the node's state machine (DP_COMMAND_PAUSE): it stays a member, votes and serves, its peers
+ * hear of it at once and wait for no update of it. The owner's pause (pause.h) is kept in the
+ * store's row "pause".
  *
  * Time: a pause until an hour goes by the wall clock; a pause of a length counts the time that
  * passes, also while the machine sleeps, whatever the clock is set to meanwhile. Loop thread
@@ -35,6 +36,11 @@ DP_MUST dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause 
  * by others when they know of a change. Accepts NULL. */
 void dp_suspension_act(dp_suspension *suspension);
 
+enum { DP_SUSPENSION_TEXT_MAX = 256 };
+/* The causes other than the owner's pause, from index 0 on: word is "quota" or "heat", text a
+ * sentence without full stop. False: there are no more, or NULL. */
+bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const char **word,
+                         char text[DP_SUSPENSION_TEXT_MAX]);
 /* The owner's pause; an inactive one for NULL. */
 dp_pause dp_suspension_owner(const dp_suspension *suspension);
 

@@ -431,6 +431,14 @@ void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
     }
 }
 
+void dp_trainer_process_limit(dp_trainer_process *trainer, const dp_trainer_limits *limits)
+{
+    trainer->config.threads = limits->threads;
+    trainer->config.nice = limits->nice;
+    trainer->config.celsius_max = limits->celsius_max;
+    trainer->config.watts_max = limits->watts_max;
+}
+
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
     if (trainer->life != NULL) {

@@ -50,6 +50,14 @@ typedef struct dp_trainer_process_config {
     dp_trainer_process_hooks hooks;
 } dp_trainer_process_config;
 
+/* The owner's limits that change while it lives. */
+typedef struct dp_trainer_limits {
+    uint64_t threads;
+    uint64_t nice;
+    uint64_t celsius_max;
+    uint64_t watts_max;
+} dp_trainer_limits;
+
 DP_MUST dp_status dp_trainer_process_open(dp_trainer_process **trainer,
                                           const dp_trainer_process_config *config);
 /* Spawns it; it is restarted after each death, until close. DP_NOTFOUND: no such program. */
@@ -57,6 +65,8 @@ DP_MUST dp_status dp_trainer_process_start(dp_trainer_process *trainer, dp_why *
 /* Kills the process and frees everything when libuv has closed its handles. Hooks are no longer
  * called. */
 void dp_trainer_process_close(dp_trainer_process *trainer);
+/* Those of the next process; the running one goes on with its own. */
+void dp_trainer_process_limit(dp_trainer_process *trainer, const dp_trainer_limits *limits);
 /* Takes the fds in every case. DP_CLOSED: no process; there will be no answer. */
 DP_MUST dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_trainer_msg *msg,
                                           const int *fds, uint32_t n_fds);

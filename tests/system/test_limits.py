@@ -90,6 +90,34 @@ class Limits(SystemTest):
         self.assertLess(told["holds"]["upload_rate"], 90000 * 125_000)
         self.assertNotIn("download_rate", told["holds"])
 
+    def test_limits_of_the_trainer_and_the_disk_change_without_a_restart(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run()["counted"] >= 2, 60, "it trains")
+        daemon, trainer, before = node.ask("status")["pid"], node.run()["trainer_pid"], node.run()["counted"]
+        told = node.ask("limits", "--celsius", "80", "--watts", "300", "--disk", "50GB")
+        self.assertEqual((told["celsius_max"], told["watts_max"], told["store_max"]), (80, 300, 50 * 10**9))
+        self.assertEqual(told["from"]["celsius_max"], "dpnode limits")
+        self.assertLess(abs(told["set"]["celsius_max"]["ms"] / 1000 - time.time()), 60)
+        wait_for(lambda: node.run()["counted"] >= before + 2, 60, "it trains on")
+        self.assertEqual(node.run()["trainer_pid"], trainer)  # Heat, power and disk need no other trainer.
+
+        node.ask("limits", "--nice", "17", "--threads", "2")
+        wait_for(lambda: node.run()["trainer"] == "up" and node.run()["trainer_pid"] not in (0, trainer), 150, "a trainer with the new niceness")
+        self.assertEqual(os.getpriority(os.PRIO_PROCESS, node.run()["trainer_pid"]), 17)
+        before = node.run()["counted"]
+        wait_for(lambda: node.run()["counted"] >= before + 2, 60, "it trains on")
+        self.assertEqual(node.ask("status")["pid"], daemon)
+
+        node.kill()
+        node.start()
+        told = node.ask("limits")
+        self.assertEqual([told[key] for key in ("celsius_max", "watts_max", "nice", "store_max")], [80, 300, 17, 50 * 10**9])
+        self.assertEqual(told["from"]["threads"], "command line")  # The harness gives it, and it wins at a start.
+        told = node.ask("limits", "--reset", "all")
+        self.assertEqual((told["celsius_max"], told["nice"], told["set"]), (0, 10, {}))
+        self.fails("E0001", 64, node.ask, "limits", "--celsius", "151")
+        self.fails("E0001", 64, node.ask, "limits", "--reset", "heat")
+
     def test_a_month_that_is_used_up_lets_the_others_go_on_and_the_node_vote(self):
         first, token = self.found("n1")
         nodes = [first, self.joined("n2", token), self.joined("n3", token)]

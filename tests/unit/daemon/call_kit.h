@@ -36,7 +36,8 @@ static struct {
     dp_admin_command order;               /* the last */
     uint8_t secret[DP_JOIN_SECRET_BYTES]; /* of it */
     dp_status ordered;
-    char why[128]; /* that the order is answered with */
+    char why[128];     /* that the order is answered with */
+    uint32_t n_limits; /* times that the trainer's limits were looked at */
     uint32_t n_commands;
     dp_command command;       /* the last */
     dp_control_error problem; /* of the first start; code "": none */
@@ -161,6 +162,12 @@ void dp_driver_command(dp_driver *driver, dp_command command)
     (void)driver;
     call_kit.n_commands++;
     call_kit.command = command;
+}
+
+void dp_driver_limit_trainer(dp_driver *driver)
+{
+    (void)driver;
+    call_kit.n_limits++;
 }
 
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)

@@ -9,6 +9,8 @@ static struct {
     dp_pause owner;   /* as the daemon knows it */
     dp_status pauses; /* of the order itself ... */
     dp_status kept;   /* ... and of its row */
+    const char *word; /* of a cause besides the owner's pause; NULL: there is none */
+    const char *text;
     uint32_t n_acts;
     uint32_t n_pauses;
     dp_pause pause; /* the last */
@@ -32,6 +34,17 @@ dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause *pause,
         done(context, suspension_kit.kept);
     }
     return suspension_kit.pauses;
+}
+
+bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const char **word,
+                         char text[DP_SUSPENSION_TEXT_MAX])
+{
+    if (suspension == NULL || index > 0 || suspension_kit.word == NULL) {
+        return false;
+    }
+    *word = suspension_kit.word;
+    snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s", suspension_kit.text);
+    return true;
 }
 
 void dp_suspension_act(dp_suspension *suspension)

@@ -65,10 +65,28 @@ static void a_daemon_that_does_not_know_of_months_has_not_set_one(void **state)
     json_decref(answer);
 }
 
+static void an_order_can_be_dropped_and_a_wrong_value_asks_nothing(void **state)
+{
+    (void)state;
+    answer = json_pack("{s:i, s:i, s:{}}", "celsius_max", 80, "store_max", 0, "set");
+    assert_int_equal(run("--celsius", "80"), 0);
+    assert_int_equal(run("--disk", "50GB"), 0);
+    assert_int_equal(run("--reset", "celsius"), 0);
+    assert_int_equal(run("--reset", "all"), 0);
+    assert_int_equal(run("--threads", "4"), DP_EXIT_PROTOCOL);
+    json_decref(answer);
+    answer = NULL;
+    assert_int_equal(run("--reset", "celsius_max"), DP_EXIT_USAGE);
+    assert_int_equal(run("--celsius", "80C"), DP_EXIT_USAGE);
+    assert_int_equal(run("--nice", "20"), DP_EXIT_USAGE);
+    assert_int_equal(run("--disk", "50GX"), DP_EXIT_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_confirmed_by_the_daemon_are_accepted),
+        cmocka_unit_test(an_order_can_be_dropped_and_a_wrong_value_asks_nothing),
         cmocka_unit_test(a_daemon_that_does_not_know_of_months_has_not_set_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,21 @@ static void the_stricter_limit_decides(void **state)
     assert_int_equal(g.share, 875);
 }
 
+static void other_limits_hold_from_the_next_reading_and_none_ends_the_rest(void **state)
+{
+    (void)state;
+    dp_governor g = told(dp_governor_of(80, 0), 90, 0, 1);
+    assert_int_equal(g.share, 0);
+    dp_governor_limit(&g, 95, 0);
+    g = told(g, 90, 0, 1);
+    assert_int_equal(g.share, DP_GOVERNOR_MIN);
+    dp_governor_limit(&g, 60, 0);
+    g = told(g, 90, 0, 1);
+    assert_int_equal(g.share, 0);
+    dp_governor_limit(&g, 0, 0);
+    assert_true(g.share == DP_GOVERNOR_WHOLE && !dp_governor_is_set(&g));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +142,7 @@ int main(void)
         cmocka_unit_test(a_card_ends_near_its_limit_of_power),
         cmocka_unit_test(a_card_ends_near_its_limit_of_heat),
         cmocka_unit_test(the_stricter_limit_decides),
+        cmocka_unit_test(other_limits_hold_from_the_next_reading_and_none_ends_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -428,12 +428,46 @@ static void a_hot_worker_rests_obeys_and_continues_when_it_has_cooled(void **sta
     static answer a;
     do {
         CHECK_OK(dp_trainer_receive(p.socket, &a.msg, a.fds, &a.n_fds));
-        CHECK(a.msg.kind == DP_TRAINER_EVALUATED || a.msg.kind == DP_TRAINER_STEP);
+        CHECK(a.msg.kind == DP_TRAINER_EVALUATED || a.msg.kind == DP_TRAINER_STEP ||
+              a.msg.kind == DP_TRAINER_RESTING);
         CHECK(a.msg.kind != DP_TRAINER_STEP || a.msg.steps <= 2); /* It rests. */
+        CHECK(a.msg.kind != DP_TRAINER_RESTING || (a.msg.ok && a.msg.celsius == 95));
     } while (a.msg.kind != DP_TRAINER_EVALUATED);
+    CHECK(!expect(&p, DP_TRAINER_RESTING).msg.ok); /* It has cooled. */
     const answer step = expect(&p, DP_TRAINER_STEP);
     CHECK(step.msg.trained_us > (HOT - 2) * 20 * 1000U); /* All the readings lie before it. */
     CHECK(step.msg.computed_us < step.msg.trained_us / 2);
+    stop(&p);
+}
+
+/* The daemon takes the node out of the round meanwhile, and must hear when it may go on. */
+static void a_hot_worker_that_is_paused_tells_when_it_has_cooled(void **state)
+{
+    (void)state;
+    dp_backend backend = *dp_backend_cpu();
+    backend.device = hot_at_first;
+    const peer p = start_with(&(dp_worker_options){
+        .threads = 1, .backend = &backend, .celsius_max = 80, .look_us = 20 * 1000});
+    CHECK(open_run(&p, 13) > 0);
+    init(&p);
+    dp_trainer_msg train = {.kind = DP_TRAINER_TRAIN, .round = 1};
+    send_views(&p, &train, NULL, 0);
+    CHECK(expect(&p, DP_TRAINER_RESTING).msg.ok);
+    train.round = 0;
+    send_views(&p, &train, NULL, 0);
+    CHECK(!expect(&p, DP_TRAINER_RESTING).msg.ok);
+    const dp_trainer_msg eval = {.kind = DP_TRAINER_EVAL, .tokens = 200};
+    send_views(&p, &eval, NULL, 0);
+    CHECK(expect(&p, DP_TRAINER_EVALUATED).msg.tokens > 0); /* No step comes: it is paused. */
+    const dp_trainer_msg limits = {.kind = DP_TRAINER_LIMITS, .celsius = 30};
+    send_views(&p, &limits, NULL, 0);
+    train.round = 1;
+    send_views(&p, &train, NULL, 0);
+    CHECK(expect(&p, DP_TRAINER_RESTING).msg.ok);
+    const dp_trainer_msg none = {.kind = DP_TRAINER_LIMITS};
+    send_views(&p, &none, NULL, 0);
+    CHECK(!expect(&p, DP_TRAINER_RESTING).msg.ok);
+    CHECK(expect(&p, DP_TRAINER_STEP).msg.steps > 0);
     stop(&p);
 }
 
@@ -642,6 +676,7 @@ int main(void)
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
         cmocka_unit_test(after_a_gradient_that_was_let_go_the_next_is_told),
         cmocka_unit_test(a_hot_worker_rests_obeys_and_continues_when_it_has_cooled),
+        cmocka_unit_test(a_hot_worker_that_is_paused_tells_when_it_has_cooled),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
         cmocka_unit_test(where_the_cpu_took_over_the_heat_of_the_card_is_no_matter),

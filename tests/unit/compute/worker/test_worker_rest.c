@@ -16,6 +16,8 @@ static struct {
     uint32_t n_looks;
     uint32_t n_told;
     char told[256];
+    uint32_t n_answers; /* RESTING */
+    dp_trainer_msg answer;
 } machine;
 
 int clock_gettime(clockid_t clock, struct timespec *time)
@@ -35,6 +37,16 @@ void dp_process_group_feel(const dp_process_group *team, const dp_backend *backe
     machine.n_looks++;
     *celsius = machine.celsius;
     *watts = machine.watts;
+}
+
+dp_status dp_worker_answer(const dp_worker *w, const dp_trainer_msg *msg, const dp_view *views,
+                           uint32_t n_views)
+{
+    (void)w;
+    assert_true(views == NULL && n_views == 0 && msg->kind == DP_TRAINER_RESTING);
+    machine.n_answers++;
+    machine.answer = *msg;
+    return DP_CLOSED; /* It makes no difference. */
 }
 
 static void on_tell(const char *text)
@@ -119,6 +131,55 @@ static void far_above_it_everything_waits_until_it_is_cooler(void **state)
     assert_false(dp_worker_rests(&w));
 }
 
+static void the_daemon_hears_when_it_must_cool_and_when_it_has(void **state)
+{
+    dp_worker w = worker_of(70, 0);
+    (void)state;
+    machine.celsius = 74;
+    (void)dp_worker_rests_until(&w);
+    assert_true(machine.n_answers == 0 &&
+                !dp_worker_cools(&w)); /* It computes less, not nothing. */
+    machine.celsius = 70 + DP_GOVERNOR_CELSIUS_STOP;
+    for (int i = 0; i < 3; i++) {
+        machine.now_us += LOOK_US;
+        (void)dp_worker_rests_until(&w);
+    }
+    assert_true(machine.n_answers == 1 && machine.answer.ok && dp_worker_cools(&w));
+    assert_int_equal(machine.answer.celsius, 78);
+    machine.celsius = 60;
+    machine.now_us += LOOK_US;
+    (void)dp_worker_rests_until(&w);
+    assert_true(machine.n_answers == 2 && !machine.answer.ok && !dp_worker_cools(&w));
+}
+
+static void other_limits_hold_at_once(void **state)
+{
+    dp_worker w = worker_of(0, 0);
+    (void)state;
+    machine.celsius = 90;
+    (void)dp_worker_rests_until(&w);
+    dp_worker_limit(&w, 70, 0);
+    (void)dp_worker_rests_until(&w);
+    assert_true(dp_worker_rests(&w) && dp_worker_cools(&w) && machine.answer.ok);
+    dp_worker_limit(&w, 0, 300);
+    (void)dp_worker_rests_until(&w);
+    assert_true(!dp_worker_cools(&w) && !machine.answer.ok);
+    dp_worker_limit(&w, 70, 0);
+    (void)dp_worker_rests_until(&w);
+    assert_true(dp_worker_cools(&w) && machine.answer.ok);
+    dp_worker_limit(&w, 0, 0);
+    assert_false(machine.answer.ok);
+    assert_int_equal(dp_worker_rests_until(&w), 0);
+    assert_false(dp_worker_rests(&w));
+    machine.celsius = INT32_MIN;
+    machine.n_told = 0;
+    for (int i = 0; i < 2; i++) { /* A limit without a sensor is told for each order. */
+        dp_worker_limit(&w, 70, 0);
+        (void)dp_worker_rests_until(&w);
+    }
+    assert_int_equal(machine.n_told, 2);
+}
+
 static void the_end_of_resting_is_told_once(void **state)
 {
     dp_worker w = worker_of(70, 0);
@@ -160,6 +221,8 @@ int main(void)
         cmocka_unit_test(sensors_are_read_every_two_seconds),
         cmocka_unit_test(above_the_limit_each_micro_batch_is_followed_by_a_rest),
         cmocka_unit_test(far_above_it_everything_waits_until_it_is_cooler),
+        cmocka_unit_test(the_daemon_hears_when_it_must_cool_and_when_it_has),
+        cmocka_unit_test(other_limits_hold_at_once),
         cmocka_unit_test(the_end_of_resting_is_told_once),
         cmocka_unit_test(a_limit_without_a_sensor_is_told_once),
     };

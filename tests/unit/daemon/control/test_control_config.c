@@ -77,7 +77,8 @@ static void a_file_that_is_read_again_changes_what_is_live_and_names_the_rest(vo
     open_daemon("upload-max = 20\n");
     write_file("upload-max = 30\nlisten = [::]:9\nnice = 7\n");
     dp_daemon_reload(&desk.daemon);
-    CHECK(bandwidth_limiter_kit.n_acts == 1 && suspension_kit.n_acts == 1);
+    CHECK(bandwidth_limiter_kit.n_acts == 1 && suspension_kit.n_acts == 1 &&
+          call_kit.n_limits == 1);
     assert_int_equal(desk.daemon.config->upload_max, 30);
     assert_string_equal(desk.daemon.config->listen, "[::]:7717");
     assert_int_equal(desk.daemon.config->nice, 5); /* The command line wins. */

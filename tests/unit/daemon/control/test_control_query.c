@@ -157,6 +157,13 @@ static void limits_pause_and_clock_are_told_where_something_is_set_or_wrong(void
     assert_true(dp_pack_get_i64(dp_pack_key(dp_pack_key(run, "clock"), "behind_ms"), &behind_ms));
     assert_int_equal(behind_ms, -5000);
     assert_string_equal(text_at(dp_pack_key(call_body(), "paused"), "by"), "ann");
+    assert_null(dp_pack_key(call_body(), "suspended"));
+    suspension_kit.word = "heat";
+    suspension_kit.text = "it must cool first";
+    run = run_of_status();
+    const dp_pack_value *const first = dp_pack_at(dp_pack_key(call_body(), "suspended"), 0);
+    assert_string_equal(text_at(first, "cause"), "heat");
+    assert_string_equal(text_at(first, "text"), "it must cool first");
     desk.daemon.bandwidth_limiter = NULL; /* The daemon is ending. */
     run = run_of_status();
     assert_null(dp_pack_key(run, "upload_month_used"));

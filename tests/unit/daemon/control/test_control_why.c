@@ -91,7 +91,8 @@ static void a_pause_and_a_used_up_month_are_told_apart(void **state)
     call_kit.view.node.mode = DP_MODE_PAUSED;
     suspension_kit.owner = (dp_pause){.holds = true, .user = "ann"};
     assert_true(says_now("paused by its owner, by ann. To train again: dpnode resume"));
-    bandwidth_limiter_kit.cap = "this month's upload is used up";
+    suspension_kit.word = "quota";
+    suspension_kit.text = "this month's upload is used up";
     assert_true(says_now(", and this month's upload is used up. To train again"));
     suspension_kit.owner.holds = false;
     assert_true(says_now(

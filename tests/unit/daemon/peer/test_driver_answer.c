@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/peer/suspension.h"
 #include "tests/unit/daemon/desk.h"
 
 static struct {
@@ -25,6 +26,11 @@ uint64_t uv_now(const uv_loop_t *loop)
 {
     (void)loop;
     return net.now_ms;
+}
+
+void dp_suspension_act(dp_suspension *suspension)
+{
+    (void)suspension;
 }
 
 void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
@@ -187,6 +193,17 @@ static void a_script_in_a_run_of_a_known_model_is_not_believed(void **state)
     driver->has_manifest = true;
     answer(&(dp_trainer_msg){.kind = DP_TRAINER_SCRIPT, .pid = 812});
     assert_true(driver->script_pid == 0 && desk.n_events == 0);
+    desk_close();
+}
+
+static void a_trainer_that_must_cool_is_heard_until_it_has(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_RESTING, .ok = true, .celsius = 88});
+    assert_true(driver->rests && driver->rests_celsius == 88);
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_RESTING});
+    assert_false(driver->rests);
     desk_close();
 }
 
@@ -460,6 +477,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_nobody_waits_for_is_told_and_dropped),
         cmocka_unit_test(a_script_is_told_of_and_named_until_it_goes),
         cmocka_unit_test(a_script_in_a_run_of_a_known_model_is_not_believed),
+        cmocka_unit_test(a_trainer_that_must_cool_is_heard_until_it_has),
         cmocka_unit_test(files_that_do_not_go_with_an_answer_are_closed),
         cmocka_unit_test(a_state_is_mapped_and_the_one_before_it_goes),
         cmocka_unit_test(a_state_that_cannot_be_mapped_ends_the_trainer),

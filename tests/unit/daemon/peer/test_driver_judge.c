@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "daemon/peer/driver_inside.h"
+#include "daemon/peer/suspension.h"
 #include "store/object.h"
 #include "tests/lib/check.h"
 
@@ -191,6 +192,17 @@ bool dp_trainer_process_start_early(dp_trainer_process *trainer)
 {
     (void)trainer;
     return false;
+}
+
+void dp_suspension_act(dp_suspension *suspension)
+{
+    (void)suspension;
+}
+
+void dp_trainer_process_limit(dp_trainer_process *trainer, const dp_trainer_limits *limits)
+{
+    (void)trainer;
+    (void)limits;
 }
 
 /* ---- Acts. */

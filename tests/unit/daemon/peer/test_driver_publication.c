@@ -11,8 +11,15 @@ enum { SIZE = 5000, N_PARTS = 2 };
 
 static struct {
     uint32_t n_replaced;
+    uint32_t n_renewed; /* asked to, when a publication was stored */
     uint64_t uplink;
 } net;
+
+void dp_driver_renew_trainer(dp_driver *driver)
+{
+    net.n_renewed++;
+    (void)driver;
+}
 
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
@@ -105,6 +112,7 @@ static void a_publication_is_whole_on_the_disk_before_the_node_hears_of_it(void 
     assert_int_equal(desk.n_events, 1);
     const dp_event *event = &desk.events[0];
     assert_int_equal(event->type, DP_EV_PUBLISHED);
+    assert_int_equal(net.n_renewed, 1);
     assert_true(event->u.published.round == 9 && event->u.published.bytes == SIZE);
     assert_true(event->u.published.steps == 4 && event->u.published.tokens == 400);
     assert_true(event->u.published.carried == 100 && event->u.published.energy == 77);

@@ -1,5 +1,6 @@
 /* The trainer process in the life of the driver: opened, asked, slow, dead. The process itself is
  * played, and so are the files that make commands and take answers. */
+#include "daemon/peer/suspension.h"
 #include "tests/unit/daemon/desk.h"
 
 static struct {
@@ -11,6 +12,10 @@ static struct {
     uint32_t n_opened;
     uint32_t n_closed;
     uint32_t n_told;
+    dp_trainer_msg told; /* the last */
+    dp_trainer_limits limits;
+    uint32_t n_replaced;
+    uint32_t n_acts; /* of the suspension */
     uint32_t n_killed;
     char cause[128];
     uint32_t n_early; /* asked to start early */
@@ -62,9 +67,9 @@ dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_trainer_
                                   const int *fds, uint32_t n_fds)
 {
     (void)trainer;
-    (void)msg;
     (void)fds;
     (void)n_fds;
+    net.told = *msg;
     net.n_told++;
     return net.tells;
 }
@@ -74,6 +79,25 @@ void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
     (void)trainer;
     net.n_killed++;
     snprintf(net.cause, sizeof net.cause, "%s", cause);
+}
+
+void dp_trainer_process_limit(dp_trainer_process *trainer, const dp_trainer_limits *limits)
+{
+    (void)trainer;
+    net.limits = *limits;
+}
+
+void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
+{
+    (void)trainer;
+    net.n_replaced++;
+    snprintf(net.cause, sizeof net.cause, "%s", cause);
+}
+
+void dp_suspension_act(dp_suspension *suspension)
+{
+    (void)suspension;
+    net.n_acts++;
 }
 
 void dp_trainer_process_look(dp_trainer_process *trainer)
@@ -467,6 +491,51 @@ static void a_question_without_memory_is_answered_and_does_not_wait(void **state
     assert_int_equal(net.n_answers, 1);
 }
 
+static void heat_and_power_are_told_to_the_living_trainer_and_kept_for_the_next(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    driver->training = true;
+    dp_driver_limit_trainer(driver); /* Nothing has changed. */
+    assert_true(net.n_told == 0 && net.n_replaced == 0);
+    desk.config.celsius_max = 80;
+    desk.config.watts_max = 200;
+    dp_driver_limit_trainer(driver);
+    assert_true(net.n_told == 1 && net.told.kind == DP_TRAINER_LIMITS);
+    assert_true(net.told.celsius == 80 && net.told.watts == 200);
+    assert_true(net.limits.celsius_max == 80 && net.limits.watts_max == 200);
+    dp_driver_limit_trainer(driver);
+    dp_driver_renew_trainer(driver);
+    assert_true(net.n_told == 1 && net.n_replaced == 0);
+    close_trainer();
+}
+
+static void threads_and_niceness_wait_for_a_publication_and_not_for_ever(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    driver->training = true;
+    desk.config.threads = 3;
+    dp_driver_limit_trainer(driver);
+    dp_driver_watch_trainer(driver);
+    assert_true(net.n_replaced == 0 && net.limits.threads == 3);
+    dp_driver_renew_trainer(driver); /* A publication is stored. */
+    assert_int_equal(net.n_replaced, 1);
+    assert_string_equal(net.cause, "takes its owner's limits");
+    dp_driver_renew_trainer(driver);
+    assert_int_equal(net.n_replaced, 1);
+    desk.config.nice = 15;
+    dp_driver_limit_trainer(driver);
+    net.now_ms += 121 * 1000;
+    dp_driver_watch_trainer(driver);
+    assert_int_equal(net.n_replaced, 2);
+    driver->training = false; /* There is nothing to lose. */
+    desk.config.nice = 16;
+    dp_driver_limit_trainer(driver);
+    assert_int_equal(net.n_replaced, 3);
+    close_trainer();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +553,8 @@ int main(void)
         cmocka_unit_test(the_cpu_and_a_program_of_ones_own_keep_what_they_compute_on),
         cmocka_unit_test(when_most_nodes_have_no_trainer_this_one_starts_early),
         cmocka_unit_test(people_ask_only_a_trainer_that_holds_the_model_and_not_too_much),
+        cmocka_unit_test(heat_and_power_are_told_to_the_living_trainer_and_kept_for_the_next),
+        cmocka_unit_test(threads_and_niceness_wait_for_a_publication_and_not_for_ever),
         cmocka_unit_test(a_question_without_memory_is_answered_and_does_not_wait),
     };
     tempdir_in_memory();

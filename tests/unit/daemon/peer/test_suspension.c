@@ -216,6 +216,35 @@ static void a_used_up_month_and_a_pause_end_each_for_itself(void **state)
     close_daemon();
 }
 
+static void a_machine_that_must_cool_is_suspended_until_it_has(void **state)
+{
+    char text[DP_SUSPENSION_TEXT_MAX];
+    const char *word = "";
+    (void)state;
+    open_daemon();
+    CHECK(!dp_suspension_cause(desk.daemon.suspension, 0, &word, text));
+    desk.config.celsius_max = 70;
+    call_kit.view.rests = true;
+    call_kit.view.rests_celsius = 81;
+    dp_suspension_act(desk.daemon.suspension); /* By the trainer's word, without a tick. */
+    CHECK(told(DP_COMMAND_PAUSE));
+    CHECK(dp_suspension_cause(desk.daemon.suspension, 0, &word, text));
+    assert_string_equal(word, "heat");
+    assert_string_equal(text, "it was at 81 degrees Celsius, far above its limit of 70, and must "
+                              "cool first");
+    CHECK(!dp_suspension_cause(desk.daemon.suspension, 1, &word, text));
+    bandwidth_limiter_kit.cap = "this month's upload is used up";
+    pass(1000);
+    CHECK(dp_suspension_cause(desk.daemon.suspension, 1, &word, text) && call_kit.n_commands == 0);
+    bandwidth_limiter_kit.cap = NULL;
+    call_kit.view.rests = false;
+    pass(1000);
+    CHECK(told(DP_COMMAND_RESUME));
+    CHECK(!dp_suspension_cause(desk.daemon.suspension, 0, &word, text));
+    CHECK(!dp_suspension_cause(NULL, 0, &word, text));
+    close_daemon();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_pause_ends_at_its_time_and_once),
         cmocka_unit_test(a_clock_that_is_set_moves_an_hour_and_not_a_length),
         cmocka_unit_test(a_pause_after_the_round_begins_when_it_has_counted_the_work),
+        cmocka_unit_test(a_machine_that_must_cool_is_suspended_until_it_has),
         cmocka_unit_test(a_used_up_month_and_a_pause_end_each_for_itself),
     };
     tempdir_in_memory();
