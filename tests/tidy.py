@@ -71,7 +71,7 @@ ROOMS = {
         "control": "host net peer trainer",
         ".": "control host net peer trainer",
     },
-    "cli": {".": "", "doctor": ".", "web": ". doctor", "verbs": ". doctor web"},
+    "cli": {".": "", "doctor": ".", "watch": ".", "web": ". doctor watch", "verbs": ". doctor watch web"},
 }
 # The exception: sources of these rooms still include the struct of the whole node.
 ROOM_FILES_MAX = 35

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
+#include "cli/watch/question.h"
 
 enum { RATE_BYTES = 128, NOW_BYTES = 320 };
 
@@ -97,30 +97,18 @@ static bool read_reset(const dp_cmd *cmd, const char **key, dp_control_error *er
 static int ask(const dp_cmd *cmd, const uint64_t values[LIMITS], const char *reset, json_t **result,
                dp_control_error *error)
 {
-    uint32_t named = reset != NULL ? 1 : 0;
-    dp_client client;
-    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
-        dp_client_close(&client);
-        return error->exit;
-    }
-    for (int i = 0; i < LIMITS; i++) {
-        named += dp_cmd_option(cmd, limits[i].option) != NULL ? 1 : 0;
-    }
-    dp_packer packer = dp_client_begin(&client, "limits");
-    dp_pack_map(&packer, named);
+    dp_parameter named[LIMITS + 1];
+    dp_question question = {.method = "limits", .parameters = named};
     if (reset != NULL) {
-        dp_pack_text(&packer, "reset");
-        dp_pack_text(&packer, reset);
+        named[question.n_parameters++] = (dp_parameter){.key = "reset", .text = reset};
     }
     for (int i = 0; i < LIMITS; i++) {
         if (dp_cmd_option(cmd, limits[i].option) != NULL) {
-            dp_pack_text(&packer, limits[i].key);
-            dp_pack_u64(&packer, values[i]);
+            named[question.n_parameters++] =
+                (dp_parameter){.key = limits[i].key, .number = values[i]};
         }
     }
-    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
-    dp_client_close(&client);
-    return status;
+    return dp_question_ask(cmd->socket, 0, &question, result, error);
 }
 
 /* A daemon of an older version ignores unknown fields, and answers anyway. */

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
+#include "cli/watch/question.h"
 
 /* Has the user confirmed, by option or now? False: *error gives the fix. */
 static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *error)
@@ -29,32 +29,18 @@ static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *er
     return false;
 }
 
-/* One call with one parameter of text, or a number, or none. */
-static int ask(const dp_cmd *cmd, const char *method, const char *key, const char *value,
-               uint64_t number, json_t **result, dp_control_error *error)
+/* One call with one parameter, or none. */
+static int ask(const dp_cmd *cmd, const char *method, const dp_parameter *parameter,
+               json_t **result, dp_control_error *error)
 {
-    dp_client client;
-    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
-        dp_client_close(&client);
-        return error->exit;
-    }
-    dp_packer packer = dp_client_begin(&client, method);
-    dp_pack_map(&packer, key != NULL ? 1 : 0);
-    if (key != NULL) {
-        dp_pack_text(&packer, key);
-    }
-    if (key != NULL && value != NULL) {
-        dp_pack_text(&packer, value);
-    } else if (key != NULL) {
-        dp_pack_u64(&packer, number);
-    }
-    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
-    dp_client_close(&client);
-    return status;
+    const dp_question question = {
+        .method = method, .parameters = parameter, .n_parameters = parameter != NULL ? 1 : 0};
+    return dp_question_ask(cmd->socket, 0, &question, result, error);
 }
 
 static int run_revoke(dp_cmd *cmd)
 {
+    const dp_parameter peer = {.key = "peer", .text = cmd->args[0]};
     char question[256];
     dp_control_error error;
     json_t *result = NULL;
@@ -63,12 +49,11 @@ static int run_revoke(dp_cmd *cmd)
              "cannot join again.",
              cmd->args[0]);
     /* No confirmation for an unknown peer. */
-    if (ask(cmd, "why", "peer", cmd->args[0], 0, &result, &error) != 0) {
+    if (ask(cmd, "why", &peer, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     json_decref(result);
-    if (!agreed(cmd, question, &error) ||
-        ask(cmd, "revoke", "peer", cmd->args[0], 0, &result, &error) != 0) {
+    if (!agreed(cmd, question, &error) || ask(cmd, "revoke", &peer, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->json) {
@@ -101,8 +86,9 @@ static int order_chain(dp_cmd *cmd, const char *method, const uint64_t *round, c
 {
     dp_control_error error;
     json_t *result = NULL;
-    if (!agreed(cmd, question, &error) || ask(cmd, method, round != NULL ? "round" : NULL, NULL,
-                                              round != NULL ? *round : 0, &result, &error) != 0) {
+    const dp_parameter from = {.key = "round", .number = round != NULL ? *round : 0};
+    if (!agreed(cmd, question, &error) ||
+        ask(cmd, method, round != NULL ? &from : NULL, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->json) {

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/verbs/cmd_rounds.h"
+#include "cli/watch/question.h"
 
 enum { LAST_MAX = 1000000 };
 
@@ -223,7 +223,6 @@ const dp_verb dp_verb_logs = {
 
 static int ask_why(const dp_cmd *cmd, json_t **result, dp_control_error *error)
 {
-    dp_client client;
     const bool about_peer = cmd->n_args == 2 && strcmp(cmd->args[0], "peer") == 0;
     const bool about_round =
         cmd->n_args == 1 || (cmd->n_args == 2 && strcmp(cmd->args[0], "round") == 0);
@@ -239,22 +238,12 @@ static int ask_why(const dp_cmd *cmd, json_t **result, dp_control_error *error)
                      "the arguments are not understood", why);
         return error->exit;
     }
-    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
-        dp_client_close(&client);
-        return error->exit;
-    }
-    dp_packer packer = dp_client_begin(&client, "why");
-    dp_pack_map(&packer, about_round || about_peer ? 1 : 0);
-    if (about_round) {
-        dp_pack_text(&packer, "round");
-        dp_pack_u64(&packer, round);
-    } else if (about_peer) {
-        dp_pack_text(&packer, "peer");
-        dp_pack_text(&packer, cmd->args[1]);
-    }
-    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
-    dp_client_close(&client);
-    return status;
+    const dp_parameter about = {.key = about_round ? "round" : "peer",
+                                .text = about_peer ? cmd->args[1] : NULL,
+                                .number = round};
+    const dp_question question = {
+        .method = "why", .parameters = &about, .n_parameters = about_round || about_peer ? 1 : 0};
+    return dp_question_ask(cmd->socket, 0, &question, result, error);
 }
 
 static int run_why(dp_cmd *cmd)

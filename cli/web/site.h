@@ -15,7 +15,7 @@
 #ifndef DP_CLI_WEB_SITE_H
 #define DP_CLI_WEB_SITE_H
 
-#include "cli/web/source.h"
+#include "cli/watch/source.h"
 
 enum {
     DP_SITE_NAMES_MAX = 4,               /* of hosts */

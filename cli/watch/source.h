@@ -1,8 +1,8 @@
 /* Keeps the daemon's state for a second, so that many readers of it cost one question; lists of
  * rounds and events are asked for each time. Blocks, with a bound: a daemon that hangs holds a
  * question up for DP_SOURCE_WAIT_MS. One thread. */
-#ifndef DP_CLI_WEB_SOURCE_H
-#define DP_CLI_WEB_SOURCE_H
+#ifndef DP_CLI_WATCH_SOURCE_H
+#define DP_CLI_WATCH_SOURCE_H
 
 #include <jansson.h>
 

@@ -1,4 +1,4 @@
-#include "cli/web/source.h"
+#include "cli/watch/source.h"
 
 #include "tests/unit/cli/verb_kit.h"
 
