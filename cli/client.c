@@ -26,7 +26,34 @@ static int fail_memory(dp_control_error *error)
     return error->exit;
 }
 
-dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *error)
+static bool bound(int fd, uint32_t most_ms)
+{
+    const struct timeval most = {.tv_sec = most_ms / 1000,
+                                 .tv_usec = (suseconds_t)(most_ms % 1000) * 1000};
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0 &&
+           setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) == 0;
+}
+
+static void fail_open(dp_control_error *error, const char *path, int cause)
+{
+    char why[DP_CONTROL_PATH_MAX + 80];
+    snprintf(why, sizeof why, "%s: %s", path,
+             strerror(cause)); /* NOLINT(concurrency-mt-unsafe): one thread */
+    if (cause == EACCES || cause == EPERM) {
+        dp_error_set(error, 77, "E0104", "run dpnode as the daemon's user",
+                     "the daemon's socket belongs to another user", why);
+    } else if (cause == EAGAIN) {
+        errno = cause;
+        fail_io(error, "the daemon took no connection");
+    } else {
+        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101",
+                     "dpnode up   # or give its socket with --socket or DPNODE_SOCKET",
+                     "no daemon is running", why);
+    }
+}
+
+dp_status dp_client_open_within(dp_client *client, const char *path, uint32_t most_ms,
+                                dp_control_error *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     *client = (dp_client){.fd = -1};
@@ -34,26 +61,21 @@ dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *
     dp_buf_init(&client->out, DP_CONTROL_FRAME_MAX);
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
+    if (fd >= 0 && (most_ms == 0 || bound(fd, most_ms)) &&
+        connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
         client->fd = fd;
         return DP_OK;
     }
-    const int cause = errno;
-    char why[DP_CONTROL_PATH_MAX + 80];
-    snprintf(why, sizeof why, "%s: %s", path,
-             strerror(cause)); /* NOLINT(concurrency-mt-unsafe): one thread */
-    if (cause == EACCES || cause == EPERM) {
-        dp_error_set(error, 77, "E0104", "run dpnode as the daemon's user",
-                     "the daemon's socket belongs to another user", why);
-    } else {
-        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101",
-                     "dpnode up   # or give its socket with --socket or DPNODE_SOCKET",
-                     "no daemon is running", why);
-    }
+    fail_open(error, path, errno);
     if (fd >= 0) {
         close(fd);
     }
     return DP_CLOSED;
+}
+
+dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *error)
+{
+    return dp_client_open_within(client, path, 0, error);
 }
 
 void dp_client_close(dp_client *client)
@@ -64,16 +86,6 @@ void dp_client_close(dp_client *client)
     dp_buf_close(&client->in);
     dp_buf_close(&client->out);
     *client = (dp_client){.fd = -1};
-}
-
-dp_status dp_client_bound(dp_client *client, uint32_t most_ms)
-{
-    const struct timeval most = {.tv_sec = most_ms / 1000,
-                                 .tv_usec = (suseconds_t)(most_ms % 1000) * 1000};
-    return setsockopt(client->fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0 &&
-                   setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) == 0
-               ? DP_OK
-               : DP_IO;
 }
 
 dp_packer dp_client_begin(dp_client *client, const char *method)

@@ -20,10 +20,11 @@ typedef int dp_on_notice(void *context, const json_t *notice);
 
 /* DP_CLOSED if no daemon answers at path; then *error is E0101. */
 DP_MUST dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *error);
+/* The same, where the connection, each read and each write take most_ms at most; what takes longer
+ * fails with E0103. 0: no bound. */
+DP_MUST dp_status dp_client_open_within(dp_client *client, const char *path, uint32_t most_ms,
+                                        dp_control_error *error);
 void dp_client_close(dp_client *client); /* accepts a closed one */
-/* From now on each read and each write takes most_ms at most; a call that takes longer fails with
- * E0103. DP_IO: the socket takes no bound. */
-DP_MUST dp_status dp_client_bound(dp_client *client, uint32_t most_ms);
 
 /* Begins a request; the caller packs one map of parameters, then calls dp_client_call. */
 dp_packer dp_client_begin(dp_client *client, const char *method);

@@ -48,10 +48,11 @@ dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *
     return DP_CLOSED;
 }
 
-dp_status dp_client_bound(dp_client *client, uint32_t most_ms)
+dp_status dp_client_open_within(dp_client *client, const char *path, uint32_t most_ms,
+                                dp_control_error *error)
 {
-    CHECK(client->fd == -1 && most_ms > 0);
-    return DP_OK;
+    (void)most_ms;
+    return dp_client_open(client, path, error);
 }
 
 void dp_client_close(dp_client *client)

@@ -4,16 +4,19 @@
 #include "cli/client.h"
 #include "tests/lib/check.h"
 
-dp_status __wrap_dp_client_open(dp_client *client, const char *path, dp_control_error *error);
+dp_status __wrap_dp_client_open_within(dp_client *client, const char *path, uint32_t most_ms,
+                                       dp_control_error *error);
 int __wrap_dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_notice,
                           void *context, json_t **result, dp_control_error *error);
 
 /* Stands for the daemon. */
 static json_t *answer;
 
-dp_status __wrap_dp_client_open(dp_client *client, const char *path, dp_control_error *error)
+dp_status __wrap_dp_client_open_within(dp_client *client, const char *path, uint32_t most_ms,
+                                       dp_control_error *error)
 {
     (void)path;
+    (void)most_ms;
     (void)error;
     *client = (dp_client){.fd = -1};
     dp_buf_init(&client->in, DP_CONTROL_FRAME_MAX);
