@@ -111,7 +111,7 @@ extern const dp_verb dp_verb_limits, dp_verb_config_show;
 extern const dp_verb dp_verb_ckpt_ls, dp_verb_ckpt_verify, dp_verb_ckpt_export;
 extern const dp_verb dp_verb_sample, dp_verb_eval, dp_verb_data, dp_verb_train;
 extern const dp_verb dp_verb_data_tokenize, dp_verb_data_info, dp_verb_data_verify;
-extern const dp_verb dp_verb_web, dp_verb_swarm, dp_verb_completion, dp_verb_doctor;
+extern const dp_verb dp_verb_top, dp_verb_web, dp_verb_swarm, dp_verb_completion, dp_verb_doctor;
 extern const dp_verb dp_verb_explain, dp_verb_wait;
 
 /* All of them, in the order of the help. */

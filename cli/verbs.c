@@ -38,6 +38,7 @@ static const dp_verb *const verbs[] = {
     &dp_verb_data_info,
     &dp_verb_data_verify,
     &dp_verb_data,
+    &dp_verb_top,
     &dp_verb_web,
     &dp_verb_swarm,
     &dp_verb_explain,

@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down doctor run invite token join status peers audit rounds wait why logs pause resume drain limits config leave revoke ckpt sample eval train data web swarm explain completion version --help --version'
+    words='up down doctor run invite token join status peers audit rounds wait why logs pause resume drain limits config leave revoke ckpt sample eval train data top web swarm explain completion version --help --version'
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -48,6 +48,7 @@ _dpnode() {
     'data info') words="--format $common" ;;
     'data verify') words="$common" ;;
     'data'*) words="$common" ;;
+    'top'*) words="--every --once --size $common" ;;
     'web'*) words="--listen --name $common" ;;
     'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
     'explain'*) words="$common" ;;

@@ -31,6 +31,7 @@ _dpnode() {
       'eval:measure the loss on held-out text, of the daemon'\''s model or of a `dpnode train` folder'
       'train:train on this machine alone, without daemon and peers'
       'data:tokenize, info, verify'
+      'top:watch this node on a screen\: loss, rounds, nodes, events; q leaves, it trains on'
       'web:serve a page about this node, and /metrics for Prometheus; read-only'
       'swarm:start several nodes on this machine that train one model; Ctrl-C ends them'
       'explain:print the meaning of an error code, or of all'
@@ -82,6 +83,7 @@ _dpnode() {
       'data info') found=( '--format:nanogpt, whose files have no header' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'data verify') found=( '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'data'*) found=( '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
+      'top'*) found=( '--every:time between two looks [1s]' '--once:print one picture as text; needs no terminal' '--size:columns and rows of that picture [80x24]' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'web'*) found=( '--listen:where to serve; port 0\: any that is free [127.0.0.1\:7719]' '--name:names of hosts under which it is asked, besides addresses and localhost' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'swarm'*) found=( '--nodes:number of nodes, 1 to 32 [3]' '--demo:a built-in manifest [kjv]' '--text:UTF-8 text to train on' '--rounds:end after N rounds that count every node' '--dir:keep the nodes'\'' folders here [a temporary folder]' '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;
       'explain'*) found=( '--json:print JSON\: one object, or one per line for a stream' '--socket:control socket of the daemon [DPNODE_SOCKET]' '--help:show this help' ) ;;

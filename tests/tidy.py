@@ -71,7 +71,7 @@ ROOMS = {
         "control": "host net peer trainer",
         ".": "control host net peer trainer",
     },
-    "cli": {".": "", "doctor": ".", "watch": ".", "web": ". doctor watch", "verbs": ". doctor watch web"},
+    "cli": {".": "", "doctor": ".", "watch": ".", "web": ". doctor watch", "top": ". watch", "verbs": ". doctor top watch web"},
 }
 # The exception: sources of these rooms still include the struct of the whole node.
 ROOM_FILES_MAX = 35
@@ -94,6 +94,7 @@ LIBRARIES = {
     "jansson.h": {"compute", "cli"},
     "libsmartcols.h": {"cli"},
     "qrencode.h": {"cli"},
+    "ncurses.h": {"cli/top/terminal.c"},
     "microhttpd.h": {"cli/web/server.c"},
     "pcre2.h": {"compute"},
     "utf8proc.h": {"compute"},

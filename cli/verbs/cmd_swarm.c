@@ -207,8 +207,8 @@ static int run_all(swarm *self, const dp_run_input *input, dp_control_error *err
     free(token);
     if (status == 0 && !dp_children_interrupted()) {
         if (!self->cmd->json) {
-            printf("All nodes have joined. With one of these sockets try: dpnode status, peers, "
-                   "sample. Ctrl-C ends them all.\n");
+            printf("All nodes have joined. With one of these sockets try: dpnode top, status, "
+                   "peers, sample. Ctrl-C ends them all.\n");
             fflush(stdout);
         }
         status = follow(self, error);

@@ -40,6 +40,11 @@ void dp_source_look(dp_source *source, uint64_t now_ms)
     }
 }
 
+void dp_source_expire(dp_source *source)
+{
+    source->asked_ms = 0;
+}
+
 static int keep_notice(void *context, const json_t *notice)
 {
     json_t *const list = context;

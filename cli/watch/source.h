@@ -30,6 +30,9 @@ void dp_source_close(dp_source *source);
  * at least 1. */
 void dp_source_look(dp_source *source, uint64_t now_ms);
 
+/* The next look asks, however fresh the last answer is: something was ordered. */
+void dp_source_expire(dp_source *source);
+
 /* The newest rounds or events (method is "rounds" or "events"), at most last, oldest first: a new
  * reference to an array. NULL: *error tells why. */
 json_t *dp_source_list(const dp_source *source, const char *method, uint32_t last,

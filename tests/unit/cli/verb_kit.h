@@ -172,11 +172,18 @@ static inline void verb_refuse(int exit, const char *code, const char *what)
 
 /* ---- Running it. */
 
-static inline void verb_reset(void)
+/* The next call is the first again. */
+static inline void verb_forget_calls(void)
 {
     for (uint32_t i = 0; i < verb_kit.n_calls; i++) {
         json_decref(verb_kit.calls[i].params);
     }
+    verb_kit.n_calls = 0;
+}
+
+static inline void verb_reset(void)
+{
+    verb_forget_calls();
     for (uint32_t i = 0; i < verb_kit.n_answers; i++) {
         json_decref(verb_kit.answers[i].notices);
         json_decref(verb_kit.answers[i].result);
@@ -225,10 +232,7 @@ static inline int verb_words(const dp_verb *verb, const char *const *words)
         snprintf(room[argc], sizeof room[argc], "%s", words[argc]);
         argv[argc] = room[argc];
     }
-    for (uint32_t i = 0; i < verb_kit.n_calls; i++) {
-        json_decref(verb_kit.calls[i].params);
-    }
-    verb_kit.n_calls = 0;
+    verb_forget_calls();
     cmd = (dp_cmd){.n_args = 0};
     FILE *const in = tmpfile();
     FILE *const out = tmpfile();

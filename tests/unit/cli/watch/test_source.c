@@ -23,6 +23,10 @@ static void many_readers_of_one_second_cost_one_question(void **state)
     assert_int_equal(verb_kit.n_calls, 3); /* A node in no run has no peers. */
     assert_int_equal(source.version, 2);
     assert_null(source.peers);
+    verb_answer("{'state':'idle'}");
+    dp_source_expire(&source);
+    dp_source_look(&source, NOW + DP_SOURCE_FRESH_MS);
+    assert_int_equal(source.version, 3);
     dp_source_close(&source);
 }
 
