@@ -435,6 +435,9 @@ int main(int argc, char **argv)
     }
     /* The trainer and scripts must not know it. */
     DP_IGNORE(unsetenv("DPNODE_TOKEN") != 0); /* NOLINT(concurrency-mt-unsafe): one thread */
+    if (config.machine_root[0] != '\0') {     /* Trainers read their sensors there, too. */
+        DP_IGNORE(setenv("DPNODE_MACHINE_ROOT", config.machine_root, 1) != 0); /* NOLINT */
+    }
     if (help) {
         print_help();
         return 0;

@@ -64,12 +64,13 @@ ROOMS = {
     },
     "store": {".": ""},
     "daemon": {
-        "host": "",
+        "owner": "",
+        "host": "owner",
         "net": "host",
         "trainer": "host",
-        "peer": "host net trainer",
-        "control": "host net peer trainer",
-        ".": "control host net peer trainer",
+        "peer": "owner host net trainer",
+        "control": "owner host net peer trainer",
+        ".": "control owner host net peer trainer",
     },
     "cli": {".": "", "doctor": ".", "watch": ".", "web": ". doctor watch", "top": ". watch", "verbs": ". doctor top watch web"},
 }

@@ -13,7 +13,7 @@ enum { RATE_BYTES = 128, NOW_BYTES = 320 };
 static const struct limit {
     const char *option;
     const char *key;
-    enum { MBIT, MONTH, DAY, CELSIUS, WATTS, THREADS, NICE, DISK } kind;
+    enum { MBIT, MONTH, DAY, CELSIUS, WATTS, THREADS, NICE, DISK, HOURS, SWITCH } kind;
     uint64_t least;
     uint64_t most;
     const char *used; /* of a month */
@@ -32,6 +32,9 @@ static const struct limit {
     {"threads", "threads", THREADS, 0, 256, NULL, NULL, NULL},
     {"nice", "nice", NICE, 0, 19, NULL, NULL, NULL},
     {"disk", "store_max", DISK, 0, UINT64_MAX, NULL, NULL, NULL},
+    {"schedule", "schedule", HOURS, 0, 0, NULL, NULL, NULL},
+    {"idle-only", "idle_only", SWITCH, 0, 1, NULL, NULL, NULL},
+    {"not-on-battery", "not_on_battery", SWITCH, 0, 1, NULL, NULL, NULL},
 };
 enum { LIMITS = sizeof limits / sizeof limits[0] };
 
@@ -57,18 +60,53 @@ static bool read_size(const dp_cmd *cmd, const struct limit *limit, uint64_t *by
     return false;
 }
 
+static bool read_switch(const dp_cmd *cmd, const struct limit *limit, uint64_t *on,
+                        dp_control_error *error)
+{
+    const char *const text = dp_cmd_option(cmd, limit->option);
+    char why[120];
+    if (text == NULL || strcmp(text, "on") == 0 || strcmp(text, "off") == 0) {
+        *on = text != NULL && strcmp(text, "on") == 0 ? 1 : 0;
+        return true;
+    }
+    snprintf(why, sizeof why, "--%s is \"%.40s\"; it must be on or off", limit->option, text);
+    dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode limits --idle-only on",
+                 "an option's value is not valid", why);
+    return false;
+}
+
+static bool read_value(const dp_cmd *cmd, const struct limit *limit, uint64_t *value,
+                       dp_control_error *error)
+{
+    if (limit->kind == HOURS) {
+        return true; /* The daemon reads it. */
+    }
+    if (limit->kind == SWITCH) {
+        return read_switch(cmd, limit, value, error);
+    }
+    return is_size(limit)
+               ? read_size(cmd, limit, value, error)
+               : dp_cmd_number(cmd, limit->option, limit->least, limit->most, value, error);
+}
+
 static bool read_values(const dp_cmd *cmd, uint64_t values[LIMITS], dp_control_error *error)
 {
     for (int i = 0; i < LIMITS; i++) {
-        const struct limit *const limit = &limits[i];
-        const bool good = is_size(limit) ? read_size(cmd, limit, &values[i], error)
-                                         : dp_cmd_number(cmd, limit->option, limit->least,
-                                                         limit->most, &values[i], error);
-        if (!good) {
+        if (!read_value(cmd, &limits[i], &values[i], error)) {
             return false;
         }
     }
     return true;
+}
+
+static dp_parameter parameter_of(const dp_cmd *cmd, const struct limit *limit, uint64_t value)
+{
+    return (dp_parameter){
+        .key = limit->key,
+        .text = limit->kind == HOURS ? dp_cmd_option(cmd, limit->option) : NULL,
+        .number = value,
+        .is_flag = limit->kind == SWITCH,
+    };
 }
 
 /* The key whose order --reset drops; "all" for all; NULL without the option. False: there is no
@@ -104,8 +142,7 @@ static int ask(const dp_cmd *cmd, const uint64_t values[LIMITS], const char *res
     }
     for (int i = 0; i < LIMITS; i++) {
         if (dp_cmd_option(cmd, limits[i].option) != NULL) {
-            named[question.n_parameters++] =
-                (dp_parameter){.key = limits[i].key, .number = values[i]};
+            named[question.n_parameters++] = parameter_of(cmd, &limits[i], values[i]);
         }
     }
     return dp_question_ask(cmd->socket, 0, &question, result, error);
@@ -208,7 +245,7 @@ static void describe(const struct limit *limit, const json_t *result, char value
 {
     const uint64_t number = (uint64_t)dp_json_int(result, limit->key, 0);
     const unsigned long long shown = number;
-    now[0] = '\0';
+    snprintf(now, NOW_BYTES, "%s", dp_json_text(json_object_get(result, "notes"), limit->key, ""));
     switch (limit->kind) {
     case MBIT:
         dp_print_mbit((long long)number, value);
@@ -232,6 +269,18 @@ static void describe(const struct limit *limit, const json_t *result, char value
     case THREADS:
         snprintf(value, DP_PRINT_CELL_MAX, "%llu", shown);
         snprintf(now, NOW_BYTES, "%s", number == 0 ? "all that the machine grants" : "");
+        return;
+    case HOURS: {
+        const char *const text = dp_json_text(result, limit->key, "");
+        snprintf(value, DP_PRINT_CELL_MAX, "%s",
+                 text[0] == '\0'                            ? "always"
+                 : strlen(text) < (size_t)DP_PRINT_CELL_MAX ? text
+                                                            : "several windows: see --json");
+        return;
+    }
+    case SWITCH:
+        snprintf(value, DP_PRINT_CELL_MAX, "%s",
+                 dp_json_flag(result, limit->key) == 1 ? "on" : "off");
         return;
     case NICE:
         snprintf(value, DP_PRINT_CELL_MAX, "%llu", shown);
@@ -305,21 +354,26 @@ const dp_verb dp_verb_limits = {
     .name = "limits",
     .run = run_limits,
     .arguments = "",
-    .summary =
-        "show or set the limits of this node: line, heat, power, threads, disk; while it runs",
+    .summary = "show or set the limits of this node: line, heat, power, hours, disk; while it runs",
     .examples = "  dpnode limits\n  dpnode limits --upload 5 --download 50\n  dpnode limits "
                 "--upload 0   # unlimited\n  dpnode limits --upload-month 200GB --month-day 15\n"
-                "  dpnode limits --celsius 80 --threads 4\n  dpnode limits --reset all\n",
-    .options = {{"upload", 0, "MBIT", "largest upload rate in Mbit/s; 0: unlimited"},
-                {"download", 0, "MBIT", "largest download rate in Mbit/s; 0: unlimited"},
-                {"upload-month", 0, "SIZE", "upload quota per month, such as 200GB; 0: unlimited"},
-                {"download-month", 0, "SIZE",
-                 "download quota per month, such as 200GB; 0: unlimited"},
-                {"month-day", 0, "DAY", "day on which the month begins, 00:00 UTC; 1 to 28"},
-                {"celsius", 0, "N", "highest temperature in degrees Celsius; 0: unlimited"},
-                {"watts", 0, "N", "highest average power of a GPU; 0: unlimited"},
-                {"threads", 0, "N", "threads of the trainer; 0: as many as the machine grants"},
-                {"nice", 0, "N", "niceness of the trainer, 0 to 19"},
-                {"disk", 0, "SIZE", "largest size of the store, such as 50GB; 0: unlimited"},
-                {"reset", 0, "LIMIT", "drop the order about a limit, or all of them"}},
+                "  dpnode limits --celsius 80 --threads 4\n"
+                "  dpnode limits --schedule \"mon-fri 22:00-07:00, sat-sun\"\n"
+                "  dpnode limits --not-on-battery on --idle-only on\n  dpnode limits --reset all\n",
+    .options =
+        {{"upload", 0, "MBIT", "largest upload rate in Mbit/s; 0: unlimited"},
+         {"download", 0, "MBIT", "largest download rate in Mbit/s; 0: unlimited"},
+         {"upload-month", 0, "SIZE", "upload quota per month, such as 200GB; 0: unlimited"},
+         {"download-month", 0, "SIZE", "download quota per month, such as 200GB; 0: unlimited"},
+         {"month-day", 0, "DAY", "day on which the month begins, 00:00 UTC; 1 to 28"},
+         {"celsius", 0, "N", "highest temperature in degrees Celsius; 0: unlimited"},
+         {"watts", 0, "N", "highest average power of a GPU; 0: unlimited"},
+         {"threads", 0, "N", "threads of the trainer; 0: as many as the machine grants"},
+         {"nice", 0, "N", "niceness of the trainer, 0 to 19"},
+         {"disk", 0, "SIZE", "largest size of the store, such as 50GB; 0: unlimited"},
+         {"schedule", 0, "WINDOWS",
+          "local hours of training: \"22:00-07:00\", \"mon-fri 22:00-07:00, sat-sun\", always"},
+         {"idle-only", 0, "on|off", "train only while nobody uses the machine"},
+         {"not-on-battery", 0, "on|off", "train only while the machine is on mains"},
+         {"reset", 0, "LIMIT", "drop the order about a limit, or all of them"}},
 };

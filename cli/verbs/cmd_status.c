@@ -68,6 +68,16 @@ static void print_pause(const json_t *status)
     }
 }
 
+static void print_suspended(const json_t *status)
+{
+    const json_t *const list = json_object_get(status, "suspended");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *const one = json_array_get(list, i);
+        printf("does not train (%s): %s\n", dp_json_text(one, "cause", "?"),
+               dp_json_text(one, "text", ""));
+    }
+}
+
 /* The things that a run counts. */
 static const char *unit_name(const json_t *run)
 {
@@ -230,6 +240,7 @@ static int run_status(dp_cmd *cmd)
     if (run != NULL) {
         print_run(result, run);
         print_pause(result);
+        print_suspended(result);
         print_refused(run);
         print_problem(result);
     } else {

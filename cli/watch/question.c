@@ -10,6 +10,8 @@ int dp_question_put(dp_client *client, const dp_question *question, json_t **res
         dp_pack_text(&packer, parameter->key);
         if (parameter->text != NULL) {
             dp_pack_text(&packer, parameter->text);
+        } else if (parameter->is_flag) {
+            dp_pack_bool(&packer, parameter->number != 0);
         } else {
             dp_pack_u64(&packer, parameter->number);
         }

@@ -9,6 +9,7 @@ typedef struct dp_parameter {
     const char *key;
     const char *text; /* NULL: it is the number */
     uint64_t number;
+    bool is_flag; /* the number is sent as true or false */
 } dp_parameter;
 
 typedef struct dp_question {

@@ -27,8 +27,9 @@ static dp_status device(uint32_t index, dp_device *out, dp_why *why)
     if (index != 0) {
         return dp_why_set(why, DP_BADARG, "there is no processor %u, only 0", index);
     }
-    *out = (dp_device){.memory_usable = dp_memory_usable(),
-                       .celsius = dp_sensors_celsius(DP_SENSORS_FOLDER)};
+    char sensors[DP_SENSORS_PATH_MAX];
+    dp_sensors_folder(sensors);
+    *out = (dp_device){.memory_usable = dp_memory_usable(), .celsius = dp_sensors_celsius(sensors)};
     snprintf(out->name, sizeof out->name, "%s, %zu threads", dp_ops_best()->name,
              dp_pool_threads_default());
     return DP_OK;

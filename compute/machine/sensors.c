@@ -1,6 +1,7 @@
 #include "compute/machine/sensors.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -10,7 +11,7 @@ enum {
     INPUTS_MAX = 32, /* of a device: the package, and some cores */
     PATH_BYTES_MAX = 512,
     MILLI = 1000,
-    CELSIUS_MAX = 200 /* more is no reading */
+    CELSIUS_MAX = 126 /* processors stop before that: more is no reading */
 };
 
 /* Drivers whose temperatures are those of processors. */
@@ -62,6 +63,13 @@ static int32_t hottest_of(const char *folder, unsigned device)
         }
     }
     return hottest;
+}
+
+void dp_sensors_folder(char path[DP_SENSORS_PATH_MAX])
+{
+    const char *const root =
+        getenv("DPNODE_MACHINE_ROOT"); /* NOLINT(concurrency-mt-unsafe): nobody sets it */
+    snprintf(path, DP_SENSORS_PATH_MAX, "%.480s/sys/class/hwmon", root != NULL ? root : "");
 }
 
 int32_t dp_sensors_celsius(const char *folder)

@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-#define DP_SENSORS_FOLDER "/sys/class/hwmon"
+enum { DP_SENSORS_PATH_MAX = 512 };
+/* The folder of this machine; for tests, that below the folder of DPNODE_MACHINE_ROOT. */
+void dp_sensors_folder(char path[DP_SENSORS_PATH_MAX]);
 
 /* The hottest sensor of a processor below folder, degrees Celsius; INT32_MIN: no readable one. */
 int32_t dp_sensors_celsius(const char *folder);

@@ -6,6 +6,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
+#include "daemon/peer/suspension.h"
 
 /* A key of the control protocol, and its setting of the daemon. */
 static const struct limit {
@@ -20,6 +21,9 @@ static const struct limit {
     {"celsius_max", "celsius-max"},
     {"watts_max", "watts-max"},
     {"threads", "threads"},
+    {"schedule", "schedule"},
+    {"idle_only", "idle-only"},
+    {"not_on_battery", "not-on-battery"},
     {"nice", "nice"},
     {"store_max", "store-max"},
 };
@@ -85,6 +89,19 @@ static void pack_from(dp_group *map, const dp_daemon *daemon)
     dp_group_end(&set);
 }
 
+/* The present state of limits that depend on the time or the machine. */
+static void pack_notes(dp_group *map, const dp_daemon *daemon)
+{
+    char text[DP_SUSPENSION_TEXT_MAX];
+    dp_group notes = dp_map_begin(dp_pair(map, "notes"));
+    for (int i = 0; i < LIMITS; i++) {
+        if (dp_suspension_note(daemon->suspension, limits[i].setting, text)) {
+            dp_pair_text(&notes, limits[i].key, text);
+        }
+    }
+    dp_group_end(&notes);
+}
+
 static void pack_month(dp_group *map, const dp_bandwidth_limiter_view *view)
 {
     static const char *const used[] = {"upload_used", "download_used"};
@@ -133,6 +150,7 @@ static void reply(const dp_daemon *daemon, const dp_call *call)
         pack_value(&map, daemon, i);
     }
     pack_from(&map, daemon);
+    pack_notes(&map, daemon);
     pack_month(&map, &view);
     pack_holds(&map, &view);
     dp_group_end(&map);

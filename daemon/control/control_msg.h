@@ -17,10 +17,11 @@
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?,
  *                       "paused"?: P: the owner's order, P: {"since_ms"?, "until_ms"?,
  *                       "waits"?: true, begins when a round has counted this node's work, "by"?: a
- *                       user of this machine, "text"}, "suspended"?: [{"cause": "quota"|"heat",
- *                       "text"}]: nor does it train for these, "lost"?: text, the store was
- *                       damaged and names no run any more, "problem"?: {"code", "what", "why",
- *                       "fix"}: why the last try of first_start.h failed or its token is not used,
+ *                       user of this machine, "text"}, "suspended"?: [{"cause":
+ *                       "limits"|"schedule"|"battery"|"use"|"quota"|"heat", "text"}]: nor does it
+ *                       train for these, "lost"?: text, the store was damaged and names no run any
+ *                       more, "problem"?: {"code", "what", "why", "fix"}: why the last try of
+ *                       first_start.h failed or its token is not used,
  *                       "rss_bytes", "log_dropped", "run"?: {"name", "id",
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the
@@ -113,13 +114,14 @@
  *                everywhere once a record has it
  *   limits       {L?, "reset"?: a key of L, or "all": orders are dropped} -> {L, "from": {key of
  *                       L: who says so, in words}, "set": {key of L, where dpnode limits set it:
- *                       {"ms", "by"?}}, "month": {"begin_ms", "end_ms",
- *                       "upload_used", "download_used", "upload_rate"?, "download_rate"?: bytes per
- *                       second that the month allows now, "used_up": bool}, "holds":
- *                       {"upload_rate"?, "download_rate"?: bytes per second that may pass now,
- *                       "upload_by"?, "download_by"?: the L of it}}; L: "upload_mbit",
- *                       "download_mbit": of the line, "upload_month", "download_month": bytes, 0:
- *                       any, "month_day", "celsius_max", "watts_max", "threads", "nice",
+ *                       {"ms", "by"?}}, "notes": {key of L: its state now, in words}, "month":
+ *                       {"begin_ms", "end_ms", "upload_used", "download_used", "upload_rate"?,
+ *                       "download_rate"?: bytes per second that the month allows now, "used_up":
+ *                       bool}, "holds": {"upload_rate"?, "download_rate"?: bytes per second that
+ *                       may pass now, "upload_by"?, "download_by"?: the L of it}}; L:
+ *                       "upload_mbit", "download_mbit": of the line, "upload_month",
+ *                       "download_month": bytes, 0: any, "month_day", "celsius_max", "watts_max",
+ *                       "threads", "nice", "schedule": text, "idle_only", "not_on_battery": bool,
  *                       "store_max": bytes, 0: any; kept when it is answered
  *   config       {} -> {"file": path, "settings": [{"name", "value": text, "from":
  *                       "default"|"file"|"environment"|"command line"|"order": dpnode limits,

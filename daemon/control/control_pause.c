@@ -146,9 +146,32 @@ void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     order(daemon, call, &pause);
 }
 
+/* The causes that remain; false: none does. */
+static bool say_rest(const dp_daemon *daemon, char *text, size_t size)
+{
+    char one[DP_SUSPENSION_TEXT_MAX];
+    const char *word = "";
+    size_t used = 0;
+    for (unsigned i = 0; used < size && dp_suspension_cause(daemon->suspension, i, &word, one);
+         i++) {
+        const int more = snprintf(text + used, size - used, "%s%s", i > 0 ? ", and " : "", one);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    return used > 0;
+}
+
+/* Ends the owner's pause although something else suspends the node: nobody waits for the row. */
+static void end_pause(const dp_daemon *daemon)
+{
+    DP_IGNORE(dp_suspension_pause(daemon->suspension, &(dp_pause){.holds = false},
+                                  /* If this is not written, the node stays paused, which is
+                                   * safe. */
+                                  NULL, NULL));
+}
+
 void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    char why[128];
+    char why[512];
     (void)parameters;
     if (dp_call_driver(daemon, call) == NULL) {
         return;
@@ -157,15 +180,23 @@ void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
+    if (daemon->live != NULL && daemon->live->damaged) {
+        /* The owner goes on without the limits that are lost. Not written: asked again. */
+        DP_IGNORE(dp_config_live_keep(daemon->live, daemon->store_thread, NULL, NULL));
+        dp_suspension_act(daemon->suspension);
+    }
     if (dp_bandwidth_limiter_why(daemon->bandwidth_limiter, why, sizeof why)) {
-        DP_IGNORE(dp_suspension_pause(daemon->suspension, &(dp_pause){.holds = false},
-                                      /* If this is not written, the node stays paused, which is
-                                       * safe. */
-                                      NULL, NULL));
+        end_pause(daemon);
         dp_call_fail(call, 75, "E0126", "dpnode limits   # shows and sets the quota",
                      "the bandwidth quota of this month is used up; training resumes with the next "
                      "month or a larger quota",
                      why);
+        return;
+    }
+    if (say_rest(daemon, why, sizeof why)) {
+        end_pause(daemon);
+        dp_call_fail(call, 75, "E0135", "dpnode limits   # shows and sets what suspends training",
+                     "the owner's pause has ended, and this node does not train yet", why);
         return;
     }
     order(daemon, call, &(dp_pause){.holds = false});

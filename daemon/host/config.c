@@ -90,6 +90,13 @@ static dp_status set_text(dp_config *config, const dp_setting *setting, const ch
         return dp_why_set(why, DP_BADARG, "%s: \"%s\" must be debug, info, warn or error",
                           setting->name, value);
     }
+    if (setting->offset == offsetof(dp_config, schedule)) {
+        dp_hours hours;
+        dp_why wrong = {""};
+        if (dp_hours_read(&hours, value, &wrong) != DP_OK) {
+            return dp_why_set(why, DP_BADARG, "%s: %.300s", setting->name, wrong.text);
+        }
+    }
     memcpy((char *)config + setting->offset, value, strlen(value) + 1);
     return DP_OK;
 }

@@ -9,6 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "daemon/owner/machine_use.h"
+#include "daemon/owner/training_hours.h"
 #include "gossip/identity/invite.h"
 
 enum {
@@ -46,6 +48,7 @@ typedef struct dp_config {
     uint64_t nice;                          /* of the trainer */
     uint64_t celsius_max;                   /* 0: none */
     uint64_t watts_max;                     /* 0: none */
+    char schedule[DP_HOURS_TEXT_MAX];       /* hours of training; empty: any time */
     uint64_t upload_max;                    /* Mbit/s from the start; 0: unlimited */
     uint64_t download_max;                  /* the same */
     uint64_t upload_month;                  /* bytes per month from the start; 0: unlimited */
@@ -62,9 +65,12 @@ typedef struct dp_config {
     char token_file[DP_CONFIG_PATH_MAX];    /* empty: none is looked for */
     char create_from[DP_CONFIG_PATH_MAX];   /* empty: no run is created without a command */
     char token[DP_TOKEN_TEXT_MAX + 2];      /* DPNODE_TOKEN; empty: none */
+    char machine_root[DP_MACHINE_ROOT_MAX]; /* for tests; empty: this machine */
     char cli[DP_CONFIG_PATH_MAX];           /* path of dpnode, beside the running program */
     bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
+    bool idle_only;
+    bool not_on_battery;
     bool one_level;
     uint8_t from[DP_CONFIG_SETTINGS_MAX];  /* dp_setting_from of each row of the table */
     uint16_t line[DP_CONFIG_SETTINGS_MAX]; /* of the configuration file; 0: not from there */

@@ -52,6 +52,16 @@ static const dp_setting settings[] = {
      "highest average power of a GPU in watts; training pauses briefly to stay below it; 0: "
      "unlimited",
      LIVE(watts_max)},
+    {"schedule", DP_SETTING_TEXT, "WINDOWS", "", 0, 0,
+     "local hours in which this node trains, such as 22:00-07:00, or mon-fri 22:00-07:00, sat-sun; "
+     "empty, or always: at any time",
+     LIVE(schedule)},
+    {"idle-only", DP_SETTING_FLAG, "", "0", 0, 1,
+     "train only while nobody uses the machine: no input at a terminal or laptop keyboard for "
+     "three minutes, and other programs take less than a quarter of the processors",
+     LIVE(idle_only)},
+    {"not-on-battery", DP_SETTING_FLAG, "", "0", 0, 1, "train only while the machine is on mains",
+     LIVE(not_on_battery)},
     {"upload-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
      "largest upload rate in Mbit/s for updates, data and states; dpnode limits changes it; 0: "
      "unlimited",
@@ -106,6 +116,8 @@ static const dp_setting settings[] = {
      TEXT(create_from)},
     {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "store and serve data, never train",
      NUMBER(observer)},
+    {"machine-root", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "for tests: folder with sys, proc and dev in place of this machine's", TEXT(machine_root)},
     {"one-level", DP_SETTING_FLAG, "", "0", 0, 1,
      "for measurements: fetch each result of a part from its owner, not from a nearby node",
      NUMBER(one_level)},

@@ -1,11 +1,15 @@
 #include "daemon/peer/suspension.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "daemon/host/daemon.h"
+#include "daemon/owner/machine_watch.h"
+#include "daemon/owner/training_hours.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/supervisor.h"
@@ -16,7 +20,7 @@ enum {
 };
 
 /* Reasons not to train. */
-enum { OWNER = 1, QUOTA = 2, HEAT = 4 };
+enum { OWNER = 1, QUOTA = 2, HEAT = 4, SCHEDULE = 8, BATTERY = 16, USE = 32, LIMITS = 64 };
 
 static const char pause_key[] = "pause";
 
@@ -25,9 +29,19 @@ struct dp_suspension {
     dp_suspension_clocks clocks;
     uv_timer_t timer;
     dp_pause pause;
-    uint64_t counted; /* rounds that had counted this node when the waiting pause was ordered */
-    int64_t ahead_ms; /* of the wall clock before the steady one */
-    unsigned causes;  /* as last told to the node */
+    uint64_t counted;   /* rounds that had counted this node when the waiting pause was ordered */
+    int64_t ahead_ms;   /* of the wall clock before the steady one */
+    unsigned causes;    /* as last told to the node */
+    dp_hours hours;     /* of the setting schedule */
+    bool outside;       /* of these, and the round has counted the work */
+    uint64_t closed_ms; /* steady, when they ended; 0: not yet, or outside */
+    uint64_t closed_counted; /* rounds that had counted this node then */
+    dp_machine_watch *watch; /* NULL: no setting needs it, or there is no thread */
+    bool sees;               /* use is of the last look */
+    bool hangs;              /* the look under way does not end */
+    dp_machine_use use;
+    dp_machine_busy busy;
+    bool blind[2]; /* told that it cannot see: power, use */
 };
 
 static uint64_t system_steady_ms(void)
@@ -98,6 +112,91 @@ static void end_over(dp_suspension *suspension)
     }
 }
 
+/* ---- the hours ---- */
+
+static void look_at_hours(dp_suspension *suspension)
+{
+    dp_daemon *const daemon = suspension->daemon;
+    const uint64_t steady = suspension->clocks.steady_ms();
+    /* The setting has been read once already. */
+    DP_IGNORE(dp_hours_read(&suspension->hours, daemon->config->schedule, NULL) != DP_OK);
+    if (dp_hours_open(&suspension->hours, suspension->clocks.wall_ms())) {
+        suspension->outside = false;
+        suspension->closed_ms = 0;
+        return;
+    }
+    if (suspension->outside) {
+        return;
+    }
+    if (suspension->closed_ms == 0) {
+        suspension->closed_ms = steady;
+        suspension->closed_counted = dp_supervisor_counted(daemon);
+    }
+    suspension->outside =
+        dp_supervisor_drained(daemon, suspension->closed_counted, steady - suspension->closed_ms,
+                              daemon->config->drain_time * 1000) != NULL;
+}
+
+/* ---- the machine ---- */
+
+/* A sensor that cannot be read is told once. */
+static void tell_blind(dp_suspension *suspension, int which, const char *setting, bool blind)
+{
+    if (blind && !suspension->blind[which]) {
+        dp_event_log_add(suspension->daemon->event_log, DP_LOG_WARN, "machine.blind", 0, NULL,
+                         "%s %s does nothing now, and this node trains: %s", "E0134", setting,
+                         suspension->hangs ? "a driver does not answer"
+                         : which == 0      ? "no power supply can be read"
+                                           : "neither load nor input can be read");
+    }
+    suspension->blind[which] = blind;
+}
+
+static void watch_machine(dp_suspension *suspension)
+{
+    const dp_config *const config = suspension->daemon->config;
+    const bool wanted = config->not_on_battery || config->idle_only;
+    if (!wanted) {
+        dp_machine_watch_close(suspension->watch);
+        suspension->watch = NULL;
+    } else if (suspension->watch == NULL &&
+               dp_machine_watch_open(&suspension->watch, config->machine_root, (uint32_t)getpid(),
+                                     DP_MACHINE_WATCH_MS) != DP_OK) {
+        suspension->watch = NULL; /* The next tick tries again. */
+    }
+}
+
+static void look_at_machine(dp_suspension *suspension)
+{
+    const dp_config *const config = suspension->daemon->config;
+    watch_machine(suspension);
+    suspension->sees = dp_machine_watch_see(suspension->watch, DP_MACHINE_WATCH_LATE_MS,
+                                            &suspension->use, &suspension->hangs);
+    if (suspension->sees) {
+        dp_machine_busy_pass(&suspension->busy, &suspension->use,
+                             suspension->clocks.steady_ms() / 1000);
+    } else {
+        suspension->busy = (dp_machine_busy){.input = false};
+    }
+    tell_blind(suspension, 0, "not-on-battery",
+               config->not_on_battery &&
+                   (suspension->hangs ||
+                    (suspension->sees && suspension->use.power == DP_MACHINE_POWER_UNKNOWN)));
+    tell_blind(suspension, 1, "idle-only",
+               config->idle_only &&
+                   (suspension->hangs || (suspension->sees && !suspension->use.has_input &&
+                                          !suspension->use.has_before)));
+}
+
+static unsigned causes_of_machine(const dp_suspension *suspension)
+{
+    const dp_config *const config = suspension->daemon->config;
+    const bool battery = suspension->sees && suspension->use.power == DP_MACHINE_POWER_BATTERY;
+    const bool used = suspension->busy.input || suspension->busy.load;
+    return (config->not_on_battery && battery ? BATTERY : 0U) |
+           (config->idle_only && used ? USE : 0U);
+}
+
 /* ---- all causes ---- */
 
 static bool is_too_hot(const dp_suspension *suspension)
@@ -109,13 +208,21 @@ static bool is_too_hot(const dp_suspension *suspension)
     return view.rests;
 }
 
+/* The owner's limits are not known: to train might be against them. */
+static bool are_lost(const dp_suspension *suspension)
+{
+    return suspension->daemon->live != NULL && suspension->daemon->live->damaged;
+}
+
 static unsigned causes_of(const dp_suspension *suspension)
 {
     char text[128];
     const bool used_up =
         dp_bandwidth_limiter_why(suspension->daemon->bandwidth_limiter, text, sizeof text);
     return (suspension->pause.holds && !suspension->pause.waits ? OWNER : 0U) |
-           (used_up ? QUOTA : 0U) | (is_too_hot(suspension) ? HEAT : 0U);
+           (used_up ? QUOTA : 0U) | (is_too_hot(suspension) ? HEAT : 0U) |
+           (suspension->outside ? SCHEDULE : 0U) | (are_lost(suspension) ? LIMITS : 0U) |
+           causes_of_machine(suspension);
 }
 
 /* The owner's order reaches a node in any state; other causes let a newcomer fetch the run
@@ -137,6 +244,8 @@ void dp_suspension_act(dp_suspension *suspension)
     look_at_clock(suspension);
     begin_waiting(suspension);
     end_over(suspension);
+    look_at_hours(suspension);
+    look_at_machine(suspension);
     suspension->causes = causes_of(suspension);
     dp_driver *const driver = suspension->daemon->driver;
     if (driver == NULL) {
@@ -178,28 +287,120 @@ static void heat_text(const dp_suspension *suspension, char text[DP_SUSPENSION_T
     }
 }
 
+/* "until Mon 22:00", or "" where nothing changes. */
+static void until_text(uint64_t at_ms, char text[40])
+{
+    struct tm parts;
+    const time_t at = (time_t)(at_ms / 1000);
+    text[0] = '\0';
+    if (at_ms != 0 && localtime_r(&at, &parts) != NULL) {
+        DP_IGNORE(strftime(text, 40, " until %a %H:%M", &parts) == 0); /* It fits. */
+    }
+}
+
+static void hours_text(const dp_suspension *suspension, char text[DP_SUSPENSION_TEXT_MAX])
+{
+    char until[40];
+    until_text(dp_hours_next(&suspension->hours, suspension->clocks.wall_ms()), until);
+    snprintf(text, DP_SUSPENSION_TEXT_MAX, "it is outside of the schedule (%s)%s",
+             suspension->daemon->config->schedule, until);
+}
+
+static void use_text(const dp_suspension *suspension, char text[DP_SUSPENSION_TEXT_MAX])
+{
+    if (suspension->busy.input) {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX,
+                 "somebody uses the machine: the last input is %llu s ago",
+                 (unsigned long long)suspension->use.input_s);
+    } else {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX,
+                 "somebody uses the machine: other programs take %u %% of the processors, or took "
+                 "them a minute ago",
+                 suspension->use.others_milli / 10);
+    }
+}
+
+static void cause_text(const dp_suspension *suspension, unsigned cause,
+                       char text[DP_SUSPENSION_TEXT_MAX])
+{
+    text[0] = '\0';
+    switch (cause) {
+    case LIMITS:
+        snprintf(text, DP_SUSPENSION_TEXT_MAX,
+                 "the stored limits cannot be read; set them again (dpnode limits), or go on "
+                 "without them (dpnode resume)");
+        break;
+    case SCHEDULE:
+        hours_text(suspension, text);
+        break;
+    case BATTERY:
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "the machine runs on battery");
+        break;
+    case USE:
+        use_text(suspension, text);
+        break;
+    case HEAT:
+        heat_text(suspension, text);
+        break;
+    default:
+        DP_IGNORE(!dp_bandwidth_limiter_why(suspension->daemon->bandwidth_limiter, text,
+                                            DP_SUSPENSION_TEXT_MAX)); /* It may be over now. */
+    }
+}
+
 bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const char **word,
                          char text[DP_SUSPENSION_TEXT_MAX])
 {
     static const struct {
         unsigned cause;
         const char *word;
-    } rows[] = {{QUOTA, "quota"}, {HEAT, "heat"}};
+    } rows[] = {{LIMITS, "limits"}, {SCHEDULE, "schedule"}, {BATTERY, "battery"},
+                {USE, "use"},       {QUOTA, "quota"},       {HEAT, "heat"}};
     for (size_t i = 0; suspension != NULL && i < sizeof rows / sizeof rows[0]; i++) {
-        if ((suspension->causes & rows[i].cause) == 0 || index-- > 0) {
-            continue;
+        if ((suspension->causes & rows[i].cause) != 0 && index-- == 0) {
+            *word = rows[i].word;
+            cause_text(suspension, rows[i].cause, text);
+            return true;
         }
-        *word = rows[i].word;
-        text[0] = '\0';
-        if (rows[i].cause == HEAT) {
-            heat_text(suspension, text);
-        } else {
-            DP_IGNORE(!dp_bandwidth_limiter_why(suspension->daemon->bandwidth_limiter, text,
-                                                DP_SUSPENSION_TEXT_MAX)); /* It may be over now. */
-        }
-        return true;
     }
     return false;
+}
+
+bool dp_suspension_note(const dp_suspension *suspension, const char *setting,
+                        char text[DP_SUSPENSION_TEXT_MAX])
+{
+    static const char *const powers[] = {"the power supply cannot be read", "on mains",
+                                         "on battery"};
+    if (suspension == NULL) {
+        return false;
+    }
+    const dp_config *const config = suspension->daemon->config;
+    if (strcmp(setting, "schedule") == 0 && suspension->hours.n > 0) {
+        const uint64_t now = suspension->clocks.wall_ms();
+        char until[40];
+        until_text(dp_hours_next(&suspension->hours, now), until);
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s%s",
+                 dp_hours_open(&suspension->hours, now) ? "open" : "closed", until);
+        return true;
+    }
+    const bool battery = strcmp(setting, "not-on-battery") == 0 && config->not_on_battery;
+    if (!battery && !(strcmp(setting, "idle-only") == 0 && config->idle_only)) {
+        return false;
+    }
+    if (!suspension->sees) {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s",
+                 suspension->hangs ? "a driver does not answer" : "not known yet");
+    } else if (battery) {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s", powers[suspension->use.power]);
+    } else if (suspension->busy.input || suspension->busy.load) {
+        use_text(suspension, text);
+    } else {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s",
+                 suspension->use.has_input || suspension->use.has_before
+                     ? "nobody uses the machine"
+                     : "neither load nor input can be read");
+    }
+    return true;
 }
 
 dp_pause dp_suspension_owner(const dp_suspension *suspension)
@@ -232,6 +433,7 @@ static void read_pause(dp_suspension *suspension)
 
 static void on_timer(uv_timer_t *timer)
 {
+    tzset(); /* The zone of the machine may have been set. NOLINT(concurrency-mt-unsafe) */
     dp_suspension_act(timer->data);
 }
 
@@ -247,6 +449,8 @@ dp_status dp_suspension_open(dp_suspension **out, dp_daemon *daemon,
     suspension->clocks = clocks != NULL ? *clocks : of_system;
     suspension->ahead_ms = ahead_ms(suspension);
     read_pause(suspension);
+    DP_IGNORE(dp_hours_read(&suspension->hours, daemon->config->schedule, NULL) != DP_OK);
+    suspension->outside = !dp_hours_open(&suspension->hours, suspension->clocks.wall_ms());
     suspension->causes = causes_of(suspension);
     DP_IGNORE(uv_timer_init(daemon->loop, &suspension->timer) != 0); /* It does not fail. */
     suspension->timer.data = suspension;
@@ -263,6 +467,8 @@ static void on_closed(uv_handle_t *handle)
 void dp_suspension_close(dp_suspension *suspension)
 {
     if (suspension != NULL) {
+        dp_machine_watch_close(suspension->watch);
+        suspension->watch = NULL;
         uv_close((uv_handle_t *)&suspension->timer, on_closed);
     }
 }

@@ -47,6 +47,13 @@ bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const 
     return true;
 }
 
+bool dp_suspension_note(const dp_suspension *suspension, const char *setting,
+                        char text[DP_SUSPENSION_TEXT_MAX])
+{
+    snprintf(text, DP_SUSPENSION_TEXT_MAX, "open");
+    return suspension != NULL && strcmp(setting, "schedule") == 0;
+}
+
 void dp_suspension_act(dp_suspension *suspension)
 {
     (void)suspension;

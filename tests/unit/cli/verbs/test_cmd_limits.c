@@ -85,11 +85,25 @@ static void an_order_can_be_dropped_and_a_wrong_value_asks_nothing(void **state)
     assert_int_equal(run("--disk", "50GX"), DP_EXIT_USAGE);
 }
 
+static void hours_and_switches_are_sent_as_they_are_meant(void **state)
+{
+    (void)state;
+    answer = json_pack("{s:s, s:b, s:b, s:{s:s}}", "schedule", "22:00-07:00", "idle_only", 1,
+                       "not_on_battery", 0, "notes", "schedule", "closed until Mon 22:00");
+    assert_int_equal(run("--schedule", "22:00-07:00"), 0);
+    assert_int_equal(run("--idle-only", "on"), 0);
+    assert_int_equal(run("--not-on-battery", "off"), 0);
+    assert_int_equal(run("--idle-only", "yes"), DP_EXIT_USAGE);
+    assert_int_equal(run("--celsius", "80"), DP_EXIT_PROTOCOL);
+    json_decref(answer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_confirmed_by_the_daemon_are_accepted),
         cmocka_unit_test(an_order_can_be_dropped_and_a_wrong_value_asks_nothing),
+        cmocka_unit_test(hours_and_switches_are_sent_as_they_are_meant),
         cmocka_unit_test(a_daemon_that_does_not_know_of_months_has_not_set_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

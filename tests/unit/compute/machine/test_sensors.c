@@ -58,7 +58,7 @@ static void the_hottest_sensor_of_a_processor_is_told(void **state)
     put(1, "temp3_input", "61500\n");
     assert_int_equal(dp_sensors_celsius(folder), 61);
     static const char *const bad[] = {
-        "", "hot\n", "7000000\n", "99999999999999999999\n", "70000 C\n", "-9000000\n"};
+        "", "hot\n", "7000000\n", "126000\n", "99999999999999999999\n", "70000 C\n", "-9000000\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         put(1, "temp3_input", bad[i]); /* No reading at all. */
         assert_int_equal(dp_sensors_celsius(folder), 54);

@@ -101,6 +101,20 @@ static void a_resume_within_a_used_up_month_says_when_training_begins(void **sta
     call_close();
 }
 
+static void a_resume_that_something_else_stops_says_what(void **state)
+{
+    (void)state;
+    open_member();
+    suspension_kit.owner = (dp_pause){.holds = true, .since_ms = 77};
+    suspension_kit.word = "battery";
+    suspension_kit.text = "the machine runs on battery";
+    CALL_ALONE(dp_method_resume);
+    assert_true(call_failed("E0135", 75));
+    assert_string_equal(call_kit.error.why, "the machine runs on battery");
+    assert_true(suspension_kit.n_pauses == 1 && !suspension_kit.pause.holds);
+    call_close();
+}
+
 static void an_order_that_is_not_written_holds_and_is_told(void **state)
 {
     (void)state;
@@ -131,6 +145,7 @@ int main(void)
         cmocka_unit_test(a_pause_after_the_round_has_no_end_before_it_begins),
         cmocka_unit_test(an_end_that_cannot_be_is_refused_and_nothing_changes),
         cmocka_unit_test(a_resume_within_a_used_up_month_says_when_training_begins),
+        cmocka_unit_test(a_resume_that_something_else_stops_says_what),
         cmocka_unit_test(an_order_that_is_not_written_holds_and_is_told),
     };
     tempdir_in_memory();

@@ -209,6 +209,8 @@ static void mistakes_are_told_in_a_sentence(void **state)
                  {"--listen=", "[::]:7717"},
                  {"--worker=", "--worker is empty"},
                  {"--backend=", "auto, cpu"},
+                 {"--schedule=22:00-22:00", "schedule: window 1, \"22:00-22:00\", is empty"},
+                 {"--idle-only=maybe", "idle-only: \"maybe\" must be 1 or 0"},
                  {"--advertise=here", "has no port"}};
     dp_config config;
     dp_why why;

@@ -2,6 +2,11 @@
  * driver, the quota and the count of rounds are mocks. */
 #include "daemon/peer/suspension.h"
 
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/owner/machine_watch.h"
 #include "daemon/peer/supervisor.h"
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
@@ -37,6 +42,41 @@ const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uin
     return drained;
 }
 
+/* ---- machine_watch.c */
+
+static struct {
+    dp_machine_use use;
+    bool sees;
+    bool hangs;
+    uint32_t n_open; /* now */
+} machine;
+
+dp_status dp_machine_watch_open(dp_machine_watch **watch, const char *root, uint32_t self,
+                                uint64_t every_ms)
+{
+    CHECK(root[0] == '\0' && self == (uint32_t)getpid() && every_ms > 0);
+    machine.n_open++;
+    *watch = (dp_machine_watch *)(void *)&machine;
+    return DP_OK;
+}
+
+void dp_machine_watch_close(dp_machine_watch *watch)
+{
+    machine.n_open -= watch != NULL ? 1 : 0;
+}
+
+bool dp_machine_watch_see(dp_machine_watch *watch, uint64_t late_ms, dp_machine_use *use,
+                          bool *hangs)
+{
+    *hangs = watch != NULL && machine.hangs;
+    if (watch == NULL || !machine.sees || machine.hangs) {
+        return false;
+    }
+    CHECK(late_ms > DP_MACHINE_WATCH_MS);
+    *use = machine.use;
+    return true;
+}
+
 static void begin(void)
 {
     const dp_suspension_clocks clocks = {wall_ms, steady_ms};
@@ -53,6 +93,7 @@ static void open_daemon(void)
     wall = NOV_10;
     steady = 1000;
     drained = NULL;
+    memset(&machine, 0, sizeof machine);
     desk.daemon.store = desk.shelf.store;
     begin();
 }
@@ -245,6 +286,119 @@ static void a_machine_that_must_cool_is_suspended_until_it_has(void **state)
     close_daemon();
 }
 
+static const char *cause(unsigned index)
+{
+    static char text[DP_SUSPENSION_TEXT_MAX];
+    const char *word = "";
+    return dp_suspension_cause(desk.daemon.suspension, index, &word, text) ? text : "";
+}
+
+static void at_the_end_of_its_hours_a_node_lets_the_round_count_its_work(void **state)
+{
+    char text[DP_SUSPENSION_TEXT_MAX];
+    (void)state;
+    open_daemon(); /* at 00:00 */
+    snprintf(desk.config.schedule, sizeof desk.config.schedule, "22:00-01:00");
+    pass(1000);
+    CHECK(call_kit.n_commands == 0 && dp_suspension_note(desk.daemon.suspension, "schedule", text));
+    assert_string_equal(text, "open until Tue 01:00");
+    pass(HOUR_MS);
+    CHECK(call_kit.n_commands == 0); /* The round is open. */
+    drained = "drained: this node's work is counted";
+    pass(1000);
+    CHECK(told(DP_COMMAND_PAUSE));
+    assert_string_equal(cause(0), "it is outside of the schedule (22:00-01:00) until Tue 22:00");
+    drained = NULL;
+    pass(1000);
+    CHECK(call_kit.n_commands == 0);
+    start_anew(); /* It is outside at once. */
+    CHECK(cause(0)[0] != '\0');
+    wall = NOV_10 + 22 * HOUR_MS; /* The clock is set: the next tick goes by it. */
+    dp_suspension_act(desk.daemon.suspension);
+    CHECK(told(DP_COMMAND_RESUME) && cause(0)[0] == '\0');
+    desk.config.schedule[0] = '\0';
+    pass(10 * HOUR_MS);
+    CHECK(call_kit.n_commands == 0);
+    CHECK(!dp_suspension_note(desk.daemon.suspension, "schedule", text));
+    close_daemon();
+}
+
+static void battery_and_use_suspend_where_the_settings_say_so(void **state)
+{
+    char text[DP_SUSPENSION_TEXT_MAX];
+    (void)state;
+    open_daemon();
+    machine.sees = true;
+    machine.use = (dp_machine_use){
+        .power = DP_MACHINE_POWER_BATTERY, .has_input = true, .input_s = 20, .has_before = true};
+    pass(1000);
+    CHECK(call_kit.n_commands == 0 && machine.n_open == 0); /* Nobody has asked. */
+    desk.config.not_on_battery = true;
+    desk.config.idle_only = true;
+    pass(1000);
+    CHECK(told(DP_COMMAND_PAUSE) && machine.n_open == 1);
+    assert_string_equal(cause(0), "the machine runs on battery");
+    assert_string_equal(cause(1), "somebody uses the machine: the last input is 20 s ago");
+    CHECK(dp_suspension_note(desk.daemon.suspension, "not-on-battery", text));
+    assert_string_equal(text, "on battery");
+    machine.use.power = DP_MACHINE_POWER_MAINS;
+    pass(1000);
+    CHECK(call_kit.n_commands == 0); /* It is used. */
+    machine.use.input_s = 200;
+    pass(1000);
+    CHECK(told(DP_COMMAND_RESUME));
+    CHECK(dp_suspension_note(desk.daemon.suspension, "idle-only", text));
+    assert_string_equal(text, "nobody uses the machine");
+    desk.config.not_on_battery = false;
+    desk.config.idle_only = false;
+    pass(1000);
+    CHECK(machine.n_open == 0);
+    close_daemon();
+}
+
+static void sensors_that_lie_or_hang_are_told_once_and_stop_nothing(void **state)
+{
+    char text[DP_SUSPENSION_TEXT_MAX];
+    (void)state;
+    open_daemon();
+    desk.config.not_on_battery = true;
+    desk.config.idle_only = true;
+    pass(1000); /* The first look is under way. */
+    CHECK(call_kit.n_commands == 0 && !desk_logged("E0134"));
+    machine.sees = true;
+    machine.use = (dp_machine_use){.power = DP_MACHINE_POWER_UNKNOWN};
+    pass(1000);
+    CHECK(call_kit.n_commands == 0);
+    CHECK(desk_logged("E0134 not-on-battery does nothing now, and this node trains: no power"));
+    CHECK(desk_logged("E0134 idle-only does nothing now, and this node trains: neither load"));
+    machine.use.power = DP_MACHINE_POWER_BATTERY;
+    pass(1000);
+    CHECK(told(DP_COMMAND_PAUSE));
+    machine.hangs = true;
+    pass(1000);
+    CHECK(told(DP_COMMAND_RESUME) && desk_logged("a driver does not answer"));
+    CHECK(dp_suspension_note(desk.daemon.suspension, "not-on-battery", text));
+    assert_string_equal(text, "a driver does not answer");
+    close_daemon();
+}
+
+static void without_the_limits_that_were_stored_it_waits_for_its_owner(void **state)
+{
+    static dp_config_live live;
+    (void)state;
+    open_daemon();
+    dp_config_live_init(&live, &desk.config);
+    live.damaged = true;
+    desk.daemon.live = &live;
+    pass(1000);
+    CHECK(told(DP_COMMAND_PAUSE));
+    CHECK(strstr(cause(0), "the stored limits cannot be read") != NULL);
+    CHECK_OK(dp_config_live_keep(&live, desk.daemon.store_thread, NULL, NULL));
+    pass(1000);
+    CHECK(told(DP_COMMAND_RESUME));
+    close_daemon();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,9 +407,15 @@ int main(void)
         cmocka_unit_test(a_pause_ends_at_its_time_and_once),
         cmocka_unit_test(a_clock_that_is_set_moves_an_hour_and_not_a_length),
         cmocka_unit_test(a_pause_after_the_round_begins_when_it_has_counted_the_work),
+        cmocka_unit_test(at_the_end_of_its_hours_a_node_lets_the_round_count_its_work),
+        cmocka_unit_test(battery_and_use_suspend_where_the_settings_say_so),
+        cmocka_unit_test(sensors_that_lie_or_hang_are_told_once_and_stop_nothing),
+        cmocka_unit_test(without_the_limits_that_were_stored_it_waits_for_its_owner),
         cmocka_unit_test(a_machine_that_must_cool_is_suspended_until_it_has),
         cmocka_unit_test(a_used_up_month_and_a_pause_end_each_for_itself),
     };
+    setenv("TZ", "UTC", 1);
+    tzset();
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

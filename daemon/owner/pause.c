@@ -1,4 +1,4 @@
-#include "daemon/host/pause.h"
+#include "daemon/owner/pause.h"
 
 #include <stdio.h>
 #include <string.h>

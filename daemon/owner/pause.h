@@ -1,8 +1,8 @@
 /* The owner's pause: its start, its end, and the user of this machine that ordered it. Bytes of the
  * store's row "pause", no I/O. The row exists exactly while an order is in force, so a row that
  * cannot be read still means that the node is paused. */
-#ifndef DP_DAEMON_HOST_PAUSE_H
-#define DP_DAEMON_HOST_PAUSE_H
+#ifndef DP_DAEMON_OWNER_PAUSE_H
+#define DP_DAEMON_OWNER_PAUSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* The bytes of an owner's pause, and the words for it. */
-#include "daemon/host/pause.h"
+#include "daemon/owner/pause.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,28 @@
+/* Looks at the use of the machine (machine_use.h) every few seconds, on a thread of its own: a
+ * driver that hangs holds that thread, and neither the daemon nor its end. */
+#ifndef DP_DAEMON_OWNER_MACHINE_WATCH_H
+#define DP_DAEMON_OWNER_MACHINE_WATCH_H
+
+#include "base/status.h"
+#include "daemon/owner/machine_use.h"
+
+enum {
+    DP_MACHINE_WATCH_MS = 5000,
+    DP_MACHINE_WATCH_LATE_MS = 30000 /* a look that takes longer hangs */
+};
+
+typedef struct dp_machine_watch dp_machine_watch;
+
+/* root: copied, as dp_machine_use_look has it; every_ms: between looks. DP_AGAIN: no thread;
+ * DP_NOMEM. */
+DP_MUST dp_status dp_machine_watch_open(dp_machine_watch **watch, const char *root, uint32_t self,
+                                        uint64_t every_ms);
+/* Returns within a second, also if the thread hangs; that one frees the rest when it returns.
+ * Accepts NULL. */
+void dp_machine_watch_close(dp_machine_watch *watch);
+/* The last look. False: none has ended yet, or the present one takes longer than late_ms, or NULL;
+ * *hangs says which. Any thread. */
+bool dp_machine_watch_see(dp_machine_watch *watch, uint64_t late_ms, dp_machine_use *use,
+                          bool *hangs);
+
+#endif
