@@ -15,6 +15,7 @@
 #include "compute/machine/stopwatch.h"
 #include "compute/trainer/trainer.h"
 #include "compute/worker/script_door.h"
+#include "compute/worker/sensor_look.h"
 #include "compute/worker/worker.h"
 
 enum {
@@ -62,12 +63,14 @@ typedef struct dp_worker {
     dp_laps laps;              /* run from TRAIN until training stops */
     const dp_backend *backend; /* set once the trainer is open */
     dp_governor governor;
-    uint64_t look_us;       /* next reading of sensors */
-    uint64_t rested_us;     /* start of the rest, after a micro-batch */
-    uint64_t worked_us;     /* ... that took so long */
-    uint64_t rest_until_us; /* end of the rest; UINT64_MAX: until it is cooler */
-    bool told_blind;        /* reported that a limit has no sensor */
-    bool told_resting;      /* by RESTING, as last sent */
+    uint64_t look_us;        /* next reading of sensors */
+    uint64_t rested_us;      /* start of the rest, after a micro-batch */
+    uint64_t worked_us;      /* ... that took so long */
+    uint64_t rest_until_us;  /* end of the rest; UINT64_MAX: until it is cooler */
+    bool told_blind;         /* reported that a limit has no sensor */
+    bool told_mute;          /* reported that the sensors do not answer */
+    dp_sensor_look *sensors; /* NULL: no limit was set yet, or there is no thread */
+    bool told_resting;       /* by RESTING, as last sent */
 } dp_worker;
 
 void dp_worker_close_fds(const int *fds, uint32_t n_fds);

@@ -114,6 +114,8 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
 
 void dp_worker_drop_trainer(dp_worker *w)
 {
+    dp_sensor_look_close(w->sensors);
+    w->sensors = NULL;
     dp_script_close(w->script);
     w->script = NULL;
     dp_trainer_close(w->trainer);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/process_group_cards.h"
 #include "compute/machine/stopwatch.h"
 #include "compute/worker/worker_inside.h"
 
@@ -62,18 +61,39 @@ static void tell_resting(dp_worker *w, int32_t celsius)
     }
 }
 
+/* Without an answer the limits have no effect: a driver that hangs must not stop training. */
+static dp_sensor_reading read_sensors(dp_worker *w)
+{
+    dp_sensor_reading reading = {.celsius = INT32_MIN};
+    const uint32_t device = w->backend == dp_backend_cpu() ? 0 : w->options.device;
+    bool answered = false;
+    if (w->sensors == NULL &&
+        dp_sensor_look_open(&w->sensors, w->options.team, w->backend, device) != DP_OK) {
+        w->sensors = NULL; /* The next look tries again. */
+    }
+    if (w->sensors != NULL) { /* One that hangs is waited for only once. */
+        answered = dp_sensor_look_at(w->sensors, w->told_mute ? 0 : DP_SENSOR_LOOK_MS, &reading);
+    }
+    if (answered == w->told_mute && w->options.tell != NULL) {
+        w->options.tell(answered ? "the sensors of heat and power answer again"
+                                 : "E0134 the sensors of heat and power do not answer: "
+                                   "--celsius-max and --watts-max do nothing until they do");
+    }
+    w->told_mute = !answered;
+    return reading;
+}
+
 static void look(dp_worker *w)
 {
     const bool rested = w->governor.share < DP_GOVERNOR_WHOLE;
-    int32_t celsius;
-    uint32_t watts;
-    const uint32_t device = w->backend == dp_backend_cpu() ? 0 : w->options.device;
-    dp_process_group_feel(w->options.team, w->backend, device, &celsius, &watts);
-    tell_blind(w, celsius, watts);
-    dp_governor_told(&w->governor, celsius, watts);
-    tell_resting(w, celsius);
+    const dp_sensor_reading now = read_sensors(w);
+    if (!w->told_mute) {
+        tell_blind(w, now.celsius, now.watts);
+    }
+    dp_governor_told(&w->governor, now.celsius, now.watts);
+    tell_resting(w, now.celsius);
     if ((w->governor.share < DP_GOVERNOR_WHOLE) != rested) {
-        tell(w, celsius, watts);
+        tell(w, now.celsius, now.watts);
     }
 }
 

@@ -1,5 +1,7 @@
 /* How long a worker rests between micro-batches. Sensors and the clock are played; the arithmetic
  * is test_governor.c's business. */
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -8,6 +10,8 @@
 #include "tests/lib/check.h"
 
 enum { LOOK_US = 2000 * 1000, WORK_US = 100 * 1000 };
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: sensors do not answer */
 
 static struct {
     uint64_t now_us;
@@ -34,6 +38,8 @@ void dp_process_group_feel(const dp_process_group *team, const dp_backend *backe
     (void)team;
     (void)backend;
     (void)device;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
     machine.n_looks++;
     *celsius = machine.celsius;
     *watts = machine.watts;
@@ -75,6 +81,7 @@ static void without_limits_no_sensor_is_read_and_nothing_rests(void **state)
     dp_worker_worked(&w, WORK_US);
     assert_false(dp_worker_rests(&w));
     assert_int_equal(machine.n_looks, 0);
+    dp_sensor_look_close(w.sensors);
 }
 
 static void sensors_are_read_every_two_seconds(void **state)
@@ -90,6 +97,7 @@ static void sensors_are_read_every_two_seconds(void **state)
     (void)dp_worker_rests_until(&w);
     assert_int_equal(machine.n_looks, 2);
     assert_int_equal(machine.n_told, 0); /* Within its limit. */
+    dp_sensor_look_close(w.sensors);
 }
 
 static void above_the_limit_each_micro_batch_is_followed_by_a_rest(void **state)
@@ -110,6 +118,7 @@ static void above_the_limit_each_micro_batch_is_followed_by_a_rest(void **state)
     w.publishing = false;
     machine.now_us = until;
     assert_false(dp_worker_rests(&w));
+    dp_sensor_look_close(w.sensors);
 }
 
 static void far_above_it_everything_waits_until_it_is_cooler(void **state)
@@ -129,6 +138,7 @@ static void far_above_it_everything_waits_until_it_is_cooler(void **state)
     assert_true(w.governor.share > 0);
     machine.now_us += DP_GOVERNOR_REST_US_MAX;
     assert_false(dp_worker_rests(&w));
+    dp_sensor_look_close(w.sensors);
 }
 
 static void the_daemon_hears_when_it_must_cool_and_when_it_has(void **state)
@@ -150,6 +160,7 @@ static void the_daemon_hears_when_it_must_cool_and_when_it_has(void **state)
     machine.now_us += LOOK_US;
     (void)dp_worker_rests_until(&w);
     assert_true(machine.n_answers == 2 && !machine.answer.ok && !dp_worker_cools(&w));
+    dp_sensor_look_close(w.sensors);
 }
 
 static void other_limits_hold_at_once(void **state)
@@ -178,6 +189,7 @@ static void other_limits_hold_at_once(void **state)
         (void)dp_worker_rests_until(&w);
     }
     assert_int_equal(machine.n_told, 2);
+    dp_sensor_look_close(w.sensors);
 }
 
 static void the_end_of_resting_is_told_once(void **state)
@@ -193,6 +205,7 @@ static void the_end_of_resting_is_told_once(void **state)
     }
     assert_int_equal(machine.n_told, 2);
     assert_non_null(strstr(machine.told, "training does not rest any more"));
+    dp_sensor_look_close(w.sensors);
 }
 
 static void a_limit_without_a_sensor_is_told_once(void **state)
@@ -211,7 +224,34 @@ static void a_limit_without_a_sensor_is_told_once(void **state)
                                                   : "--watts-max does nothing here"));
         dp_worker_worked(&w, WORK_US);
         assert_false(dp_worker_rests(&w));
+        dp_sensor_look_close(w.sensors);
     }
+}
+
+static void sensors_that_hang_are_told_once_and_stop_nothing(void **state)
+{
+    dp_worker w = worker_of(70, 0);
+    (void)state;
+    machine.celsius = 78;
+    (void)dp_worker_rests_until(&w);
+    assert_true(dp_worker_cools(&w));
+    pthread_mutex_lock(&gate);
+    for (int i = 0; i < 3; i++) {
+        machine.now_us += LOOK_US;
+        (void)dp_worker_rests_until(&w);
+        dp_worker_worked(&w, WORK_US);
+    }
+    assert_true(!dp_worker_cools(&w) && !machine.answer.ok); /* Peers wait for it again. */
+    assert_non_null(strstr(machine.told, "E0134 the sensors of heat and power do not answer"));
+    const uint32_t told = machine.n_told;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < 60000 && machine.n_told == told; i++) {
+        machine.now_us += LOOK_US;
+        (void)dp_worker_rests_until(&w);
+        DP_IGNORE(poll(NULL, 0, 1) != 0); /* The thread needs a moment. */
+    }
+    assert_true(dp_worker_cools(&w) && !w.told_mute); /* They answer again. */
+    dp_sensor_look_close(w.sensors);
 }
 
 int main(void)
@@ -224,6 +264,7 @@ int main(void)
         cmocka_unit_test(the_daemon_hears_when_it_must_cool_and_when_it_has),
         cmocka_unit_test(other_limits_hold_at_once),
         cmocka_unit_test(the_end_of_resting_is_told_once),
+        cmocka_unit_test(sensors_that_hang_are_told_once_and_stop_nothing),
         cmocka_unit_test(a_limit_without_a_sensor_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
