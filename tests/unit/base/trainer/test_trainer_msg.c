@@ -49,6 +49,8 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .ok = true,
         .foreign = true,
         .seed = 3,
+        .celsius = 88,
+        .watts = UINT32_MAX,
         .n_items = DP_TRAINER_ITEMS_MAX,
         .reach = {.leased = 1ULL << 61, .own = 12},
         .n_ranges = DP_LEASE_RANGES_MAX,
@@ -130,6 +132,23 @@ static void fields_of_an_apply_survive_the_trip(void **state)
     assert_memory_equal(back.q, msg.q, sizeof back.q);
     assert_int_equal(back.seed, 0); /* An APPLY does not carry it. */
     dp_buf_close(&buf);
+}
+
+static void limits_of_the_owner_and_a_rest_survive_the_trip(void **state)
+{
+    static const dp_trainer_kind kinds[] = {DP_TRAINER_LIMITS, DP_TRAINER_RESTING};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const dp_trainer_msg msg = full_message(kinds[i]);
+        static dp_trainer_msg back;
+        dp_buf buf = encoded(&msg);
+        CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+        dp_buf_close(&buf);
+        assert_int_equal(back.celsius, 88);
+        assert_int_equal(back.watts, kinds[i] == DP_TRAINER_LIMITS ? UINT32_MAX : 0);
+        assert_int_equal(back.ok, kinds[i] == DP_TRAINER_RESTING);
+    }
 }
 
 static void fields_of_parts_are_read_back(void **state)
@@ -483,6 +502,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_a_name_and_comes_back_as_it_was),
         cmocka_unit_test(fields_of_an_apply_survive_the_trip),
+        cmocka_unit_test(limits_of_the_owner_and_a_rest_survive_the_trip),
         cmocka_unit_test(fields_of_parts_are_read_back),
         cmocka_unit_test(shares_and_cuts_that_are_none_are_refused),
         cmocka_unit_test(a_restore_says_what_its_work_is_worth),
