@@ -124,7 +124,7 @@ dp_status dp_config_set(dp_config *config, const char *name, const char *value, 
 static void default_file(dp_config *config)
 {
     const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
-    const char *folder = getenv("XDG_CONFIG_HOME");
+    const char *folder = getenv("XDG_CONFIG_HOME"); /* NOLINT(concurrency-mt-unsafe) */
     if (geteuid() != 0 && folder != NULL && folder[0] == '/') {
         snprintf(config->config_file, sizeof config->config_file, "%s/dpnode/dpnoded.conf", folder);
     } else if (geteuid() != 0 && home != NULL) {
@@ -328,16 +328,15 @@ static dp_status read_words(dp_config *config, int argc, char **argv, bool *help
 {
     DP_TRY(read_environment(config, why));
     DP_TRY(read_token(config, why));
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            *help = true;
-        } else if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
-            *version = true;
-        } else {
-            DP_TRY(read_argument(config, argc, argv, &i, why));
-        }
+    dp_status status = DP_OK;
+    for (int i = 1; i < argc && status == DP_OK; i++) {
+        const bool asks = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+        const bool names = strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0;
+        *help = *help || asks;
+        *version = *version || names;
+        status = asks || names ? DP_OK : read_argument(config, argc, argv, &i, why);
     }
-    return DP_OK;
+    return status;
 }
 
 /* The file comes below what has named it, so these words are read once more. */

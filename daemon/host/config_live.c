@@ -48,9 +48,9 @@ void dp_config_live_init(dp_config_live *live, const dp_config *said)
     compose(live);
 }
 
-/* The order, if text is a value of a live setting. */
-static dp_status make_order(const dp_config_live *live, int index, const char *text,
-                            const char *user, uint64_t now_ms, dp_config_order *order, dp_why *why)
+/* The order as given, if its text is a value of a live setting. */
+static dp_status make_order(const dp_config_live *live, int index, const dp_config_order *given,
+                            dp_config_order *order, dp_why *why)
 {
     size_t count = 0;
     const dp_setting *const setting = &dp_settings(&count)[index];
@@ -58,28 +58,27 @@ static dp_status make_order(const dp_config_live *live, int index, const char *t
     if (!setting->live) {
         return dp_why_set(why, DP_UNSUPPORTED, "%s needs a restart of the daemon", setting->name);
     }
-    if (strlen(text) > DP_CONFIG_ORDER_MAX) {
-        return dp_why_set(why, DP_BADARG, "%s: must have at most %d characters", setting->name,
-                          DP_CONFIG_ORDER_MAX);
-    }
-    DP_TRY(dp_config_set(&probe, setting->name, text, why));
-    *order = (dp_config_order){.kept = true, .set_ms = now_ms};
-    snprintf(order->text, sizeof order->text, "%s", text);
-    snprintf(order->user, sizeof order->user, "%s", user);
+    DP_TRY(dp_config_set(&probe, setting->name, given->text, why));
+    *order = *given;
+    order->kept = true;
     return DP_OK;
 }
 
 dp_status dp_config_live_order(dp_config_live *live, const char *name, const char *text,
                                const char *user, uint64_t now_ms, dp_why *why)
 {
-    dp_config_order order;
+    dp_config_order given = {.fresh = true, .set_ms = now_ms};
     const int index = dp_setting_find(name, strlen(name));
     if (index < 0) {
         return dp_why_set(why, DP_NOTFOUND, "unknown setting \"%.40s\"", name);
     }
-    DP_TRY(make_order(live, index, text, user, now_ms, &order, why));
-    order.fresh = true;
-    live->orders[index] = order;
+    if (strlen(text) > DP_CONFIG_ORDER_MAX) {
+        return dp_why_set(why, DP_BADARG, "%s: must have at most %d characters", name,
+                          DP_CONFIG_ORDER_MAX);
+    }
+    snprintf(given.text, sizeof given.text, "%s", text);
+    snprintf(given.user, sizeof given.user, "%s", user);
+    DP_TRY(make_order(live, index, &given, &live->orders[index], why));
     compose(live);
     return DP_OK;
 }
@@ -171,8 +170,7 @@ static bool read_text(dp_reader *reader, char *text, size_t size)
 static dp_status add_order(const dp_config_live *live, dp_config_order *orders, int index,
                            const dp_config_order *read)
 {
-    if (orders[index].kept || make_order(live, index, read->text, read->user, read->set_ms,
-                                         &orders[index], NULL) != DP_OK) {
+    if (orders[index].kept || make_order(live, index, read, &orders[index], NULL) != DP_OK) {
         return DP_CORRUPT;
     }
     return DP_OK;

@@ -159,10 +159,27 @@ static uint64_t number_of(const dp_config *config, const dp_setting *setting)
     return number;
 }
 
+/* In the largest unit that is exact: steps of 1024 before those of 1000. */
+static void size_text(uint64_t number, char text[DP_CONFIG_VALUE_MAX])
+{
+    static const struct {
+        const char *unit;
+        uint64_t bytes;
+    } units[] = {
+        {"T", UINT64_C(1) << 40},     {"TB", UINT64_C(1000000000000)}, {"G", UINT64_C(1) << 30},
+        {"GB", UINT64_C(1000000000)}, {"M", UINT64_C(1) << 20},        {"MB", UINT64_C(1000000)},
+        {"K", UINT64_C(1) << 10},     {"KB", UINT64_C(1000)},          {"", 1}};
+    size_t i = number == 0 ? sizeof units / sizeof units[0] - 1 : 0;
+    while (number % units[i].bytes != 0) {
+        i++;
+    }
+    snprintf(text, DP_CONFIG_VALUE_MAX, "%llu%s", (unsigned long long)(number / units[i].bytes),
+             units[i].unit);
+}
+
 void dp_config_text(const dp_config *config, const dp_setting *setting,
                     char text[DP_CONFIG_VALUE_MAX])
 {
-    static const char units[] = "TGMK";
     bool on = false;
     switch (setting->kind) {
     case DP_SETTING_TEXT:
@@ -175,28 +192,9 @@ void dp_config_text(const dp_config *config, const dp_setting *setting,
     case DP_SETTING_NUMBER:
         snprintf(text, DP_CONFIG_VALUE_MAX, "%llu", (unsigned long long)number_of(config, setting));
         break;
-    case DP_SETTING_BYTES: {
-        const uint64_t number = number_of(config, setting);
-        for (unsigned i = 0; i < 4; i++) {
-            const unsigned binary = 40 - 10 * i;
-            uint64_t decimal = 1000;
-            for (unsigned k = i; k < 3; k++) {
-                decimal *= 1000;
-            }
-            if (number != 0 && number % (UINT64_C(1) << binary) == 0) {
-                snprintf(text, DP_CONFIG_VALUE_MAX, "%llu%c",
-                         (unsigned long long)(number >> binary), units[i]);
-                return;
-            }
-            if (number != 0 && number % decimal == 0) {
-                snprintf(text, DP_CONFIG_VALUE_MAX, "%llu%cB",
-                         (unsigned long long)(number / decimal), units[i]);
-                return;
-            }
-        }
-        snprintf(text, DP_CONFIG_VALUE_MAX, "%llu", (unsigned long long)number);
+    case DP_SETTING_BYTES:
+        size_text(number_of(config, setting), text);
         break;
-    }
     }
 }
 

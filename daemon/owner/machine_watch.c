@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 
-enum { CLOSE_S = 1 };
+enum { CLOSE_MS = 1000 };
 
 struct dp_machine_watch {
     char root[DP_MACHINE_ROOT_MAX];
@@ -101,7 +101,7 @@ void dp_machine_watch_close(dp_machine_watch *watch)
     if (watch == NULL) {
         return;
     }
-    const struct timespec until = after_ms(CLOSE_S * 1000);
+    const struct timespec until = after_ms(CLOSE_MS);
     const pthread_t thread = watch->thread;
     int waited = 0;
     pthread_mutex_lock(&watch->lock);

@@ -104,20 +104,17 @@ static dp_status read_window(const char **text, uint32_t number, dp_hours *sched
     return DP_OK;
 }
 
-dp_status dp_hours_read(dp_hours *schedule, const char *text, dp_why *why)
+dp_status dp_hours_read(dp_hours *hours, const char *text, dp_why *why)
 {
     dp_hours read = {.n = 0};
     const char *at = skip_spaces(text);
-    if (*at != '\0' && strcasecmp(at, "always") != 0) {
-        for (uint32_t number = 1;; number++) {
-            DP_TRY(read_window(&at, number, &read, why));
-            if (*at == '\0') {
-                break;
-            }
-            at = skip_spaces(at + 1);
-        }
+    bool more = *at != '\0' && strcasecmp(at, "always") != 0;
+    for (uint32_t number = 1; more; number++) {
+        DP_TRY(read_window(&at, number, &read, why));
+        more = *at == ',';
+        at = more ? skip_spaces(at + 1) : at;
     }
-    *schedule = read;
+    *hours = read;
     return DP_OK;
 }
 

@@ -26,8 +26,8 @@ typedef struct dp_hours {
     } windows[DP_HOURS_WINDOWS_MAX];
 } dp_hours;
 
-/* DP_BADARG: why names the window and the mistake; *schedule stays. */
-DP_MUST dp_status dp_hours_read(dp_hours *schedule, const char *text, dp_why *why);
+/* DP_BADARG: why names the window and the mistake; *hours stays. */
+DP_MUST dp_status dp_hours_read(dp_hours *hours, const char *text, dp_why *why);
 /* Is it inside a window? */
 bool dp_hours_open(const dp_hours *schedule, uint64_t now_ms);
 /* The first full minute after now at which that is otherwise; 0: none within eight days. Some
