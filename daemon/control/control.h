@@ -97,6 +97,9 @@ dp_method dp_method_audit;
 dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
 /* control_invite.c */
 dp_method dp_method_invite;
+/* A new token names these: this node's own addresses (dp_driver_addresses), then one of each other
+ * voter that is linked, so that the token holds while this node is away. Returns their number. */
+uint8_t dp_invite_addresses(const dp_driver *driver, dp_address addresses[DP_TOKEN_ADDRESSES_MAX]);
 /* control_token.c */
 dp_method dp_method_token_list, dp_method_token_revoke;
 /* control_rotate.c */

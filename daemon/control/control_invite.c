@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
 #include "daemon/host/issued.h"
@@ -28,6 +29,32 @@ typedef struct inviting {
     char text[DP_TOKEN_TEXT_MAX + 1];
 } inviting;
 
+uint8_t dp_invite_addresses(const dp_driver *driver, dp_address addresses[DP_TOKEN_ADDRESSES_MAX])
+{
+    uint32_t count = dp_driver_addresses(driver, addresses);
+    const dp_node *const node = dp_driver_node(driver);
+    dp_member_view member;
+
+    dp_assert(count <= DP_TOKEN_ADDRESSES_MAX);
+    for (uint32_t i = 1; node != NULL && count < DP_TOKEN_ADDRESSES_MAX; i++) {
+        if (!dp_node_member(node, i, &member)) {
+            break;
+        }
+        if (!member.voter || !member.linked || member.n_addrs == 0) {
+            continue;
+        }
+        const dp_address at = dp_addr_address(&member.addrs[0]);
+        bool there = false;
+        for (uint32_t k = 0; k < count; k++) {
+            there = there || dp_address_equal(&addresses[k], &at);
+        }
+        if (!there) {
+            addresses[count++] = at;
+        }
+    }
+    return (uint8_t)count;
+}
+
 static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms, inviting *self,
                              dp_why *why)
 {
@@ -49,7 +76,7 @@ static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms,
         .not_before_ms = now - DP_CERT_SKEW_MS,
         .not_after_ms = now + terms->lasts_ms,
         .addresses = addresses,
-        .n_addresses = (uint8_t)dp_driver_addresses(daemon->driver, addresses),
+        .n_addresses = dp_invite_addresses(daemon->driver, addresses),
         .name = facts->name,
     };
     randombytes_buf(entropy.bytes, sizeof entropy.bytes);

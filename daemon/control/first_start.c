@@ -16,7 +16,10 @@
 #include "daemon/peer/driver.h"
 #include "store/dir.h"
 
-enum { INVITE_LOOK_MS = 3600 * 1000 };
+enum {
+    INVITE_LOOK_MS = 3600 * 1000,
+    INVITE_ALONE_MS = 10 * 1000 /* while the invite names this node alone */
+};
 #define INVITE_HALF_MS (DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000 / 2)
 #define DEMO "demo:"
 
@@ -26,6 +29,7 @@ struct dp_first_start {
     uint64_t again_ms;
     dp_control_error problem; /* code "": none */
     bool entered;             /* a run; the token is not used any more */
+    bool invited;             /* has written an invite, or tried to */
     bool tool_runs;           /* it answers also after close */
     bool timer_closed;
 };
@@ -272,7 +276,9 @@ static void on_invited(void *context, int exit, const char *output)
     } else {
         tell_no_invite(start, dp_status_text(status));
     }
-    look_later(start, INVITE_LOOK_MS); /* Each try takes one of the node's 512 invites. */
+    /* Each try takes one of the node's 512 invites. */
+    look_later(start, start->invited ? INVITE_LOOK_MS : INVITE_ALONE_MS);
+    start->invited = true;
 }
 
 static void run_dpnode(dp_first_start *start, const char *const *arguments, dp_tool_done *done)
@@ -330,8 +336,33 @@ static const char *why_not_replaced(const char *path, int error, const token_tex
     return access(folder, W_OK) != 0 ? "its folder does not exist or cannot be written" : NULL;
 }
 
-/* Keeps an invite of this run in the file that is valid for long enough. invite: of the file; NULL:
- * it has none. */
+/* The invite names this node alone: without its volume the node could not return by it. */
+static bool names_no_other(const dp_driver *driver, const dp_invite *invite)
+{
+    dp_address own[DP_TOKEN_ADDRESSES_MAX];
+    const uint32_t n_own = dp_driver_addresses(driver, own);
+    for (uint8_t i = 0; i < invite->n_addresses; i++) {
+        uint32_t at = 0;
+        while (at < n_own && !dp_address_equal(&own[at], &invite->addresses[i])) {
+            at++;
+        }
+        if (at == n_own) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A new invite would name another node. */
+static bool knows_other(const dp_driver *driver)
+{
+    dp_address all[DP_TOKEN_ADDRESSES_MAX];
+    const uint32_t n_own = dp_driver_addresses(driver, all);
+    return dp_invite_addresses(driver, all) > n_own;
+}
+
+/* Keeps an invite of this run in the file that is valid for long enough, and names other nodes when
+ * there are some. invite: of the file; NULL: it has none. */
 static void keep_invite(dp_first_start *start, int error, const token_text *token,
                         const dp_invite *invite)
 {
@@ -351,9 +382,11 @@ static void keep_invite(dp_first_start *start, int error, const token_text *toke
         invite != NULL && memcmp(invite->run.bytes, facts->run.bytes, sizeof facts->run.bytes) == 0;
     const bool lasts = own && invite->psk_epoch == facts->psk_epoch &&
                        dp_invite_check(invite, dp_unix_ms() + INVITE_HALF_MS, NULL, NULL) == DP_OK;
-    if (lasts || !start->daemon->has_root) {
-        start->problem.code[0] = lasts ? '\0' : start->problem.code[0];
-        look_later(start, INVITE_LOOK_MS);
+    const bool alone = lasts && names_no_other(start->daemon->driver, invite);
+    const bool good = lasts && !(alone && knows_other(start->daemon->driver));
+    if (good || !start->daemon->has_root) {
+        start->problem.code[0] = good ? '\0' : start->problem.code[0];
+        look_later(start, alone && start->daemon->has_root ? INVITE_ALONE_MS : INVITE_LOOK_MS);
         return;
     }
     const char *const why = why_not_replaced(start->daemon->config->token_file, error, token, own);

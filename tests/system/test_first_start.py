@@ -90,6 +90,18 @@ class FirstStart(SystemTest):
         self.trains(node)
         self.assertNotIn("problem", node.ask("status"))
 
+    def test_a_token_holds_while_its_issuer_is_away(self):
+        """It names the voters, too: a founder that has lost its volume must not depend on itself."""
+        first, token = self.found()
+        others = [self.joined(f"voter{i}", token) for i in range(2)]
+        wait_for(lambda: all(peer["voter"] and peer["linked"] or peer["self"] for peer in first.ask("peers")["peers"])
+                 and first.run()["voters"] == 3, PATIENCE_S, "three vote")
+        later = first.ask("invite")["token"]
+        told = first.ask("token", "inspect", later)["addresses"]
+        self.assertEqual(sorted(told), sorted(f"127.0.0.1:{node.port}" for node in (first, *others)))
+        first.end()
+        self.trains(self.pod("late", DPNODE_TOKEN=later))
+
     def test_a_token_that_is_none_is_named_and_the_file_may_be_corrected(self):
         _, token = self.found()
         path = self.file("token", "")

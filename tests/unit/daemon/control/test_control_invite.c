@@ -4,6 +4,8 @@
 #include "tests/unit/daemon/call_kit.h"
 #include "tests/unit/daemon/party.h"
 
+static uint32_t own_addresses = 1;
+
 uint64_t dp_driver_wall_ms(const dp_driver *driver)
 {
     (void)driver;
@@ -13,8 +15,11 @@ uint64_t dp_driver_wall_ms(const dp_driver *driver)
 uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
 {
     (void)driver;
-    addresses[0] = (dp_address){.kind = DP_ADDRESS_IP4, .port = 7717, .ip = {192, 0, 2, 1}};
-    return 1;
+    for (uint32_t i = 0; i < own_addresses; i++) {
+        addresses[i] = (dp_address){
+            .kind = DP_ADDRESS_IP4, .port = (uint16_t)(7717 + i), .ip = {192, 0, 2, 1}};
+    }
+    return own_addresses;
 }
 
 /* Guest of the party: 0 is the founder, who may invite; 1 may not. */
@@ -38,6 +43,63 @@ static void read_token(dp_invite *invite, dp_credential *credential)
     snprintf(text, sizeof text, "%s", text_at(call_body(), "token"));
     CHECK_OK(dp_invite_parse(dp_view_text(text), invite, NULL, NULL));
     CHECK_OK(dp_invite_check(invite, party_now_ms(), credential, NULL));
+}
+
+static void tell_voter(uint32_t index, bool voter, bool linked, const char *at)
+{
+    dp_member_view *const member = &call_kit.members[index];
+    dp_address address;
+    CHECK_OK(dp_address_parse(at, &address, NULL));
+    *member = (dp_member_view){.voter = voter, .linked = linked, .n_addrs = 1};
+    member->addrs[0] = dp_addr_of(&address);
+}
+
+static void a_token_says_where_other_voters_are(void **state)
+{
+    dp_invite invite;
+    dp_credential credential;
+    char text[DP_ADDRESS_TEXT_MAX];
+    (void)state;
+    open_guest(0);
+    call_kit.has_node = true;
+    call_kit.n_members = 6;
+    tell_voter(0, true, false, "192.0.2.1:7717");     /* this node */
+    tell_voter(1, true, true, "node-1.example:7717"); /* is named */
+    tell_voter(2, false, true, "192.0.2.3:7717");     /* does not vote */
+    tell_voter(3, true, false, "192.0.2.4:7717");     /* is away */
+    tell_voter(4, true, true, "192.0.2.1:7717");      /* behind the address of this node */
+    call_kit.members[5] = (dp_member_view){.voter = true, .linked = true}; /* told no address */
+    CALL_ALONE(dp_method_invite);
+    call_wait();
+    read_token(&invite, &credential);
+    assert_int_equal(invite.n_addresses, 2);
+    dp_address_text(&invite.addresses[1], text);
+    assert_string_equal(text, "node-1.example:7717");
+    dp_invite_close(&invite);
+    call_close();
+}
+
+static void a_token_has_room_for_eight_addresses(void **state)
+{
+    dp_invite invite;
+    dp_credential credential;
+    (void)state;
+    open_guest(0);
+    call_kit.has_node = true;
+    call_kit.n_members = 8;
+    own_addresses = 4;
+    for (uint32_t i = 1; i < 8; i++) {
+        char at[32];
+        snprintf(at, sizeof at, "198.51.100.%u:7717", i);
+        tell_voter(i, true, true, at);
+    }
+    CALL_ALONE(dp_method_invite);
+    call_wait();
+    own_addresses = 1;
+    read_token(&invite, &credential);
+    assert_int_equal(invite.n_addresses, DP_TOKEN_ADDRESSES_MAX);
+    dp_invite_close(&invite);
+    call_close();
 }
 
 static void a_token_is_written_down_and_says_where_to_join(void **state)
@@ -151,6 +213,8 @@ static void without_a_run_memory_or_room_no_token_is_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_says_where_other_voters_are),
+        cmocka_unit_test(a_token_has_room_for_eight_addresses),
         cmocka_unit_test(a_token_is_written_down_and_says_where_to_join),
         cmocka_unit_test(terms_are_as_asked_and_within_bounds),
         cmocka_unit_test(a_node_that_may_not_invite_is_refused_and_writes_nothing),

@@ -32,7 +32,8 @@ static struct {
     dp_tool_done *waiting; /* dpnode runs until it is told to end */
     void *waiting_context;
     bool tool_waits;
-    bool creates; /* dpnode run create succeeds */
+    bool creates;     /* dpnode run create succeeds */
+    bool knows_other; /* a voter that is linked */
 } net;
 
 void dp_run_join_unasked(dp_daemon *daemon, dp_view token)
@@ -98,6 +99,21 @@ const dp_manifest *dp_driver_manifest(const dp_driver *driver)
     (void)driver;
     net.n_asked++;
     return net.has_manifest ? &manifest : NULL;
+}
+
+/* This node is at port 1; at port 2 another, once it is known. */
+uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
+{
+    (void)driver;
+    addresses[0] = (dp_address){.kind = DP_ADDRESS_IP4, .port = 1};
+    return 1;
+}
+
+uint8_t dp_invite_addresses(const dp_driver *driver, dp_address addresses[DP_TOKEN_ADDRESSES_MAX])
+{
+    const uint32_t n_own = dp_driver_addresses(driver, addresses);
+    addresses[n_own] = (dp_address){.kind = DP_ADDRESS_IP4, .port = 2};
+    return (uint8_t)(n_own + (net.knows_other ? 1 : 0));
 }
 
 static void open_start(void)
@@ -378,6 +394,7 @@ static void make_token(dp_run_id *run, uint64_t lasts_ms, char text[DP_TOKEN_TEX
 {
     static dp_invite invite;
     dp_sign_key root;
+    dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
     const uint8_t seed[32] = {7};
     const dp_entropy entropy = {{9}};
     const uint8_t secret[DP_JOIN_SECRET_BYTES] = {1};
@@ -390,6 +407,8 @@ static void make_token(dp_run_id *run, uint64_t lasts_ms, char text[DP_TOKEN_TEX
                                        .caps = DP_CAP_TRAIN,
                                        .not_before_ms = now,
                                        .not_after_ms = now + lasts_ms,
+                                       .addresses = addresses,
+                                       .n_addresses = dp_invite_addresses(desk.driver, addresses),
                                        .name = "a run"};
     CHECK_OK(dp_invite_make(&request, &entropy, &invite, NULL));
     CHECK_OK(dp_invite_write(&invite, text));
@@ -477,6 +496,30 @@ static void a_manifest_creates_one_run_and_its_invite_is_kept_in_the_file(void *
     open_again();
     wait_for_tools(n_tools + 2);
     assert_int_equal(net.n_joins, 0);
+    folder_close();
+}
+
+static void an_invite_that_names_its_node_alone_is_replaced_when_another_is_known(void **state)
+{
+    char alone[DP_TOKEN_TEXT_MAX + 1];
+    (void)state;
+    folder_open();
+    create_from("/m.yaml");
+    desk.daemon.driver = desk.driver;
+    desk.daemon.has_root = true;
+    net.has_manifest = true;
+    make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, alone);
+    write_token(alone);
+    open_again();
+    turn();
+    assert_int_equal(net.n_tools, 0);
+    net.knows_other = true;
+    make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, net.tool_output);
+    wait_for_tools(1);
+    assert_string_equal(net.words, "dpnode invite --role vote --uses 0 --expires 7d --socket /s");
+    open_again();
+    turn();
+    assert_int_equal(net.n_tools, 1); /* It names another now. */
     folder_close();
 }
 
@@ -583,6 +626,7 @@ int main(void)
         cmocka_unit_test(a_token_that_others_can_read_is_reported_once_and_used),
         cmocka_unit_test(a_token_of_another_run_is_named_and_not_used),
         cmocka_unit_test(a_manifest_creates_one_run_and_its_invite_is_kept_in_the_file),
+        cmocka_unit_test(an_invite_that_names_its_node_alone_is_replaced_when_another_is_known),
         cmocka_unit_test(an_invite_that_cannot_be_made_or_written_is_named),
         cmocka_unit_test(a_directory_that_has_created_a_run_creates_no_second_one),
         cmocka_unit_test(with_a_token_there_no_run_is_created),
