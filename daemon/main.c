@@ -158,6 +158,9 @@ void dp_daemon_again(dp_daemon *daemon, const char *cause)
 static void on_signal(uv_signal_t *handle, int number)
 {
     dp_daemon *daemon = handle->data;
+    if (daemon->ending) {
+        return; /* It completes its writes. */
+    }
     if (number == SIGHUP) {
         dp_log_sink_reopen(daemon->log);
         dp_daemon_reload(daemon);
@@ -165,6 +168,15 @@ static void on_signal(uv_signal_t *handle, int number)
         dp_daemon_end(daemon, 0, "SIGINT received");
     } else if (!dp_supervisor_drain(daemon->supervisor, "SIGTERM received")) {
         dp_daemon_end(daemon, 0, "SIGTERM received twice");
+    }
+}
+
+static const int signal_numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+
+static void set_signals(void (*handler)(int))
+{
+    for (int i = 0; i < SIGNALS; i++) {
+        signal(signal_numbers[i], handler);
     }
 }
 
@@ -317,11 +329,10 @@ static void close_all(dp_daemon *daemon)
 
 static void watch_signals(dp_daemon *daemon, uv_signal_t handles[SIGNALS])
 {
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     for (int i = 0; i < SIGNALS; i++) {
         handles[i].data = daemon;
         if (uv_signal_init(daemon->loop, &handles[i]) == 0) {
-            uv_signal_start(&handles[i], on_signal, numbers[i]);
+            uv_signal_start(&handles[i], on_signal, signal_numbers[i]);
         }
     }
 }
@@ -363,6 +374,7 @@ static int run_daemon(dp_daemon *daemon, bool *again)
     for (int i = 0; i < SIGNALS; i++) {
         uv_close((uv_handle_t *)&signals[i], NULL);
     }
+    set_signals(SIG_IGN); /* uv_close has made them deadly, and the writes are not complete. */
     close_all(daemon);
     *again = daemon->again;
     return daemon->exit_status;
@@ -464,6 +476,7 @@ int main(int argc, char **argv)
     int exit_status = run(&live, argc, argv, log, &again);
     dp_log_sink_close(log);
     if (again) {
+        set_signals(SIG_DFL);
         execv("/proc/self/exe", argv);
         exit_status = EXIT_TEMPORARY; /* The supervisor starts it again. */
     }

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -204,6 +205,24 @@ class Faults(SystemTest):
         self.assertEqual(node.process.wait(5), 0)
         self.assertIn("SIGTERM received twice", node.tail(5))
         self.first.process.send_signal(signal.SIGCONT)
+
+    def test_43_signals_while_it_ends_do_not_cut_its_end_short(self):
+        """An orchestrator signals a node that drains already, and a batch system all of its processes, some of them twice."""
+        node = self.pair()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            sent = 0
+            while sent == 0: # its last moments may pass while this test waits for a processor
+                since = len(self.first.tail(100000))
+                down = subprocess.Popen(node.command("down"), stdout=subprocess.DEVNULL)
+                while node.process.poll() is None:
+                    if not os.path.exists(node.socket): # its loop has ended
+                        node.process.send_signal(number)
+                        sent += 1
+                down.wait()
+                self.assertEqual(node.process.returncode, 0, number)
+                self.assertIn("it stopped", self.first.tail(100000)[since:]) # it has told its peers
+                node.start()
+                wait_for(lambda: node.run().get("alive") == 2, PATIENCE_S, "it is back")
 
     def test_43_sigterm_ends_a_node_without_uncounted_work_at_once(self):
         idle = self.folder.node("idle").start()
