@@ -170,6 +170,51 @@ class Web(SystemTest):
         used = set(re.findall(r"dpnode_\w+", " ".join(re.findall(r"expr: (.*)", rules))))
         self.assertEqual(used - told - {"dpnode_clock_behind_seconds"}, set()) # that one is told where a clock is wrong
 
+    def dashboard(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "grafana", "dpnode.json")
+        with open(path, encoding="utf-8") as file:
+            made = json.load(file)
+        panels = [panel for panel in made["panels"] if panel["type"] != "row"]
+        return made, panels, [target["expr"] for panel in panels for target in panel["targets"]]
+
+    def test_the_dashboard_shows_every_metric_and_none_that_there_is_not(self):
+        made, panels, expressions = self.dashboard()
+        node, token = self.found()
+        self.joined("node2", token)
+        node.ask("limits", "--upload", "1000", "--download", "1000", "--upload-month", "200GB", "--download-month", "200GB")
+        site = Site(self, socket_path=node.socket)
+
+        def told():
+            return set(re.findall(r"^(dpnode_\w+)", site.ask("/metrics")[1], re.MULTILINE))
+        used = set(re.findall(r"dpnode_\w+", " ".join(expressions)))
+        rare = {"dpnode_clock_behind_seconds"} # is told where a clock is wrong
+        wait_for(lambda: used - rare <= told(), 60, "each metric of the dashboard is told")
+        self.assertEqual(told() - used, set()) # a metric that nobody looks at is none
+        names = [variable["name"] for variable in made["templating"]["list"]]
+        self.assertEqual(names, ["source", "run", "instance"])
+        for expression in expressions:
+            self.assertLessEqual(set(re.findall(r"\$(\w+)", expression)), set(names), expression)
+
+    def test_the_panels_of_the_dashboard_have_places_and_texts_of_their_own(self):
+        made, panels, _ = self.dashboard()
+        ids = [panel["id"] for panel in made["panels"]]
+        self.assertEqual(len(ids), len(set(ids)))
+        places = [(panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y) for panel in made["panels"]
+                  for x in range(panel["gridPos"]["w"]) for y in range(panel["gridPos"]["h"])]
+        self.assertEqual(len(places), len(set(places)))
+        self.assertLess(max(x for x, _ in places), 24)
+        for panel in panels:
+            self.assertTrue(panel["title"] and panel["description"].endswith("."), panel["title"])
+            self.assertEqual(panel["datasource"]["uid"], "${source}")
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not here")
+    def test_prometheus_can_read_the_expressions_of_the_dashboard(self):
+        _, _, expressions = self.dashboard()
+        rules = [{"record": f"panel:{number}", "expr": re.sub(r"\$\w+", ".*", expression)} for number, expression in enumerate(expressions)]
+        path = self.file("rules.yml", json.dumps({"groups": [{"name": "dashboard", "rules": rules}]})) # JSON is YAML
+        done = subprocess.run(["promtool", "check", "rules", path], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_it_ends_at_once_and_says_what_is_wrong_with_an_address(self):
         site = Site(self)
         for words, code, status in ((("--listen", f"127.0.0.1:{site.port}"), "E0602", 69), (("--listen", "nowhere"), "E0601", 64),
