@@ -3,7 +3,6 @@
 rounds. Needs root, /dev/net/tun and a compiler; otherwise skipped."""
 
 import os
-import subprocess
 import sys
 import time
 import unittest
@@ -11,11 +10,11 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
 from daemons import Folder, place_for_tests, wait_for  # noqa: E402
+from netlab import Lab, can_run  # noqa: E402
 
 NODES = 5
 PATIENCE_S = 60
 ROUNDS_MAX = 5 # the one under way, two to be linked and level again, and two of a busy machine; before: 8 and more
-NETLAB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib", "netlab.sh")
 MANIFEST = """name: apart
 model: {layers: 1, width: 32, heads: 2, context: 32, vocab: 300}
 train: {batch: 2, lr: 3e-3, warmup_tokens: 100, total_tokens: 100000000}
@@ -25,30 +24,10 @@ vote: {uptime: 0}
 """
 
 
-class Lab:
-    name = f"return{os.getpid()}"
-
-    def tell(self, *words):
-        return subprocess.run([NETLAB, *words], env={**os.environ, "NETLAB": self.name}, check=True, capture_output=True,
-                              text=True).stdout.strip()
-
-
-def can_run():
-    if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
-        return False
-    try:
-        Lab().tell("up", "2")
-    except (subprocess.CalledProcessError, OSError):
-        return False
-    finally:
-        subprocess.run([NETLAB, "down"], env={**os.environ, "NETLAB": Lab.name}, check=False, capture_output=True)
-    return True
-
-
 class Return(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.lab = Lab()
+        cls.lab = Lab("return")
         cls.lab.tell("up", str(NODES), "--delay", "5ms")
         cls.addClassCleanup(cls.lab.tell, "down")
         cls.folder = Folder(systemtest.BINARIES, "dpnode-test-", place_for_tests())
@@ -72,7 +51,7 @@ class Return(unittest.TestCase):
         os.symlink(os.path.join(systemtest.BINARIES, "dpnode"), os.path.join(folder, "dpnode"))
         daemon = os.path.join(folder, "dpnoded")
         with open(daemon, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nexec ip netns exec netlab-{cls.lab.name}-{number} {systemtest.BINARIES}/dpnoded "$@"\n')
+            file.write(f'#!/bin/sh\nexec ip netns exec {cls.lab.namespace(number)} {systemtest.BINARIES}/dpnoded "$@"\n')
         os.chmod(daemon, 0o755)
         node.binaries = folder
         return node
