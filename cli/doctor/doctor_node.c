@@ -218,8 +218,8 @@ static void look_open_port(const dp_doctor *doctor, const json_t *run, dp_findin
     } else if (none_answers(doctor->dialed, own, sizeof own)) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out,
-                       "peers dial %s; no connection from here succeeds: a firewall blocks it, or "
-                       "the router does not loop it back",
+                       "peers dial %s; no connection from here succeeds: a firewall blocks it, "
+                       "the router does not loop it back, or a name has no address",
                        own);
         dp_finding_fix(
             out,

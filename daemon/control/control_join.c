@@ -115,6 +115,22 @@ static bool only_ended(const dp_transport_stats *stats)
     return stats->handshakes > 1 && stats->links == 0;
 }
 
+/* The newest word since the join's begin about a name that has no address; NULL: there is none. */
+static const char *name_unknown(const joining *self)
+{
+    const dp_event_log *const log = self->daemon->event_log;
+    for (uint32_t i = dp_event_log_entries(log); i-- > 0;) {
+        const dp_event_log_entry *const entry = dp_event_log_entry_at(log, i);
+        if (entry->time_ms < self->started_ms) {
+            break;
+        }
+        if (strcmp(entry->name, "name.unknown") == 0) {
+            return entry->text;
+        }
+    }
+    return NULL;
+}
+
 /* The tried addresses and the outcome, as a sentence. */
 static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
 {
@@ -135,7 +151,9 @@ static void tell_tried(const joining *self, const dp_transport_stats *stats, cha
     } else if (at < size && stats->handshakes_failed > 0) {
         snprintf(why + at, size - at, "; a program accepts connections there but is slow");
     } else if (at < size) {
-        snprintf(why + at, size - at, "; no connection succeeded");
+        const char *const unknown = name_unknown(self);
+        snprintf(why + at, size - at, "; %s",
+                 unknown != NULL ? unknown : "no connection succeeded");
     }
 }
 
@@ -152,7 +170,7 @@ static void wait_until(joining *self, uint64_t waited_ms)
 static void on_nobody(uv_timer_t *timer)
 {
     joining *self = timer->data;
-    char why[DP_TOKEN_ADDRESSES_MAX * (DP_ADDRESS_TEXT_MAX + 2) + 128];
+    char why[DP_TOKEN_ADDRESSES_MAX * (DP_ADDRESS_TEXT_MAX + 2) + DP_EVENT_LOG_TEXT_MAX + 128];
     dp_driver_view view;
     dp_driver_look(self->daemon->driver, &view);
     const dp_transport_stats *stats = &view.transport;

@@ -341,6 +341,35 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+/* While no majority of the voters is reachable: which of them are away, and the remedy. */
+static void add_voters_away(const dp_daemon *daemon, char *text, size_t size)
+{
+    const dp_node *const node = dp_driver_node(daemon->driver);
+    dp_member_view member;
+    dp_driver_view view;
+    const char *before = "; away: ";
+    size_t used = strlen(text);
+    dp_driver_look(daemon->driver, &view);
+    if (!view.running || view.node.mode != DP_MODE_GOSSIP) {
+        return;
+    }
+    for (uint32_t i = 1; node != NULL && used < size && dp_node_member(node, i, &member); i++) {
+        if (member.voter && member.state != DP_MEMBER_ALIVE) {
+            char id[DP_PEER_TEXT_MAX];
+            dp_peer_text(&member.peer, id);
+            const int more = snprintf(text + used, size - used, "%s%s (%s)", before,
+                                      dp_driver_peer_name(daemon->driver, &member.peer), id);
+            used += more > 0 ? (size_t)more : 0;
+            before = ", ";
+        }
+    }
+    if (before[0] == ',' && used < size) {
+        snprintf(text + used, size - used,
+                 ". Start these voters: dpnode up on their machines. If a majority is lost for "
+                 "good, the founder's machine names new ones: dpnode run fork");
+    }
+}
+
 static void add_clock(const dp_daemon *daemon, char *text, size_t size)
 {
     char clock[256];
@@ -444,6 +473,7 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
         answer_peer(daemon, &about.peer, text, sizeof text);
     } else if (!idle) {
         answer_now(daemon, text, sizeof text);
+        add_voters_away(daemon, text, sizeof text);
         add_refused(daemon, text, sizeof text);
         add_pause(daemon, text, sizeof text);
         add_trainer(daemon, text, sizeof text);

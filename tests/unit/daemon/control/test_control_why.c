@@ -72,6 +72,15 @@ static void each_mode_has_a_sentence(void **state)
                 answers("trains on and averages in pairs"));
     desk.driver->manifest.exchange = DP_EXCHANGE_GRADIENTS;
     assert_true(says_now("waits with its next gradient"));
+    call_kit.members[1].voter = true;
+    call_kit.members[1].state = DP_MEMBER_DEAD;
+    call_kit.members[2].state = DP_MEMBER_DEAD;
+    assert_true(says_now("waits with its next gradient; away: bob ("));
+    assert_true(answers("). Start these voters: dpnode up"));
+    assert_false(answers("carl")); /* It does not vote. */
+    call_kit.members[1].state = DP_MEMBER_ALIVE;
+    assert_true(says_now("waits with its next gradient"));
+    assert_false(answers("Start these voters"));
     call_kit.view.node.mode = DP_MODE_JOINING;
     call_kit.view.node.bytes_wanted = 3 << 20;
     call_kit.view.node.bytes_waiting = 2 << 20;
