@@ -26,11 +26,12 @@
  *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B] what
  *                                                      training takes here, on each card where B
  *                                                      names several, as a line of JSON; "-": stdin
- * SIGTERM or a closed socket ends it at once. */
+ * A closed socket ends a trainer at once; SIGTERM, SIGINT and SIGHUP do not. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -427,8 +428,15 @@ static void lower_priority(int by)
     }
 }
 
+static const int of_daemon[] = {SIGTERM, SIGINT, SIGHUP};
+
 static int serve(const arguments *args)
 {
+    /* A batch system and a terminal signal all processes. The daemon decides: it drains, for which
+     * it needs its trainer, and then closes the socket. */
+    for (size_t i = 0; i < sizeof of_daemon / sizeof of_daemon[0]; i++) {
+        signal(of_daemon[i], SIG_IGN);
+    }
     if (args->nice > 0) {
         lower_priority((int)args->nice);
     }

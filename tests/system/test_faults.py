@@ -206,6 +206,18 @@ class Faults(SystemTest):
         self.assertIn("SIGTERM received twice", node.tail(5))
         self.first.process.send_signal(signal.SIGCONT)
 
+    def test_43_a_signal_to_all_processes_of_a_node_drains_it(self):
+        """A batch system signals the trainer, too. Without it there would be no work to count."""
+        node = self.pair()
+        trainer = wait_for(lambda: node.run().get("trainer") == "up" and node.run()["trainer_pid"], PATIENCE_S, "it trains")
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            os.kill(trainer, number)
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(30), 0)
+        self.assertIn("drained: this node's work is counted", node.tail(20))
+        self.assertNotIn("evt=trainer.down", node.tail(40))
+        wait_for(lambda: not os.path.exists(f"/proc/{trainer}"), 10, "the trainer ends with its daemon")
+
     def test_43_signals_while_it_ends_do_not_cut_its_end_short(self):
         """An orchestrator signals a node that drains already, and a batch system all of its processes, some of them twice."""
         node = self.pair()

@@ -274,8 +274,11 @@ class Slurm(Job):
         self.assertEqual(self.founder.run()["members"], 2)
 
     def test_a_signal_to_all_processes_drains_and_a_cancelled_job_is_not_queued(self):
-        self.trains(self.sbatch())
+        node = self.sbatch()
+        self.trains(node)
+        trainer = node.run()["trainer_pid"]
         self.state("CANCELLED")
+        os.kill(trainer, signal.SIGTERM) # in a group of its own
         os.killpg(self.process.pid, signal.SIGTERM)
         self.assertEqual(self.process.wait(PATIENCE_S), 0, self.said())
         self.assertIn("drained: this node's work is counted", self.said())
