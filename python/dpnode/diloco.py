@@ -189,12 +189,8 @@ class DiLoCo:
             self._losses.tell(loss)
         if samples is None:
             samples = pending or self._samples_per_step or 0
-        if session.samples + samples > session.drawn:
-            before = session.generation
-            session.draw_for(samples)
-            if session.generation != before:
-                return  # The node came back meanwhile and its weights have replaced what this step did.
-        session.step(samples, self._losses.of_step())
+        if session.cover(samples):
+            session.step(samples, self._losses.of_step())
 
 
 class _Losses:

@@ -6,20 +6,16 @@ answer could be out of step afterwards; session.py opens another.
 
 from __future__ import annotations
 
-import array
 import os
-import select
 import socket
 import struct
-import tempfile
 import time
 from typing import List, NamedTuple, Optional, Tuple
 
-from . import errors
+from . import errors, packets
 from .errors import ProtocolError, Timeout
 
 VERSION = 1
-PACKET_MAX = 65536
 DRAW_MAX = 8000
 
 HELLO, WELCOME, REFUSED, LOOK, DO, DONE, DRAW, DRAWN = range(1, 9)
@@ -47,11 +43,10 @@ class Link:
     def __init__(self, path: str, timeout: float) -> None:
         """Connects; an OSError says why not."""
         self.timeout = timeout
-        kind = getattr(socket, "SOCK_SEQPACKET", socket.SOCK_STREAM)
-        self._socket: Optional[socket.socket] = socket.socket(socket.AF_UNIX, kind)
+        self._socket: Optional[socket.socket] = socket.socket(socket.AF_UNIX, packets.KIND)
         try:
             self._socket.settimeout(timeout)
-            _connect(self._socket, path)
+            packets.connect(self._socket, path)
         except BaseException:
             self.close()
             raise
@@ -67,7 +62,7 @@ class Link:
 
     def hello(self, table: bytes) -> Tuple[Welcome, int]:
         """Introduces the script. Returns the answer and the descriptor of the memory, which the caller closes."""
-        fd = _file_of(table)
+        fd = packets.file_of(table)
         try:
             answer, fds = self._ask(_WORDS.pack(HELLO, VERSION), fd)
         finally:
@@ -77,7 +72,7 @@ class Link:
             if version != VERSION or len(fds) != 1:
                 raise self._broken(f"a WELCOME of version {version} with {len(fds)} descriptors")
         except BaseException:
-            _close_all(fds)
+            packets.close_all(fds)
             raise
         return Welcome(*rest), fds[0]
 
@@ -90,7 +85,7 @@ class Link:
     def draw(self, n: int, below: int) -> List[int]:
         """At most n indices, each below `below`."""
         answer, fds = self._ask(_WORDS.pack(DRAW, n))
-        _close_all(fds)
+        packets.close_all(fds)
         if len(answer) < 8 or len(answer) != 8 + 8 * _WORDS.unpack_from(answer)[1]:
             raise self._broken("a packet of wrong size instead of DRAWN")
         kind, count = _WORDS.unpack_from(answer)
@@ -103,13 +98,11 @@ class Link:
         """Whether something has come. Without a question open, that can only be the end of the connection."""
         if self._socket is None:
             return True
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(int(wait_s * 1000)))
+        return packets.is_readable(self._socket, wait_s)
 
     def _told(self, question: bytes) -> Do:
         answer, fds = self._ask(question)
-        _close_all(fds)
+        packets.close_all(fds)
         _, *rest = self._unpack(_DO, DO, answer)
         told = Do(*rest)
         if told.what > PAUSED:
@@ -140,10 +133,10 @@ class Link:
         try:
             self._socket.settimeout(self.timeout)
             try:
-                _send(self._socket, question, fd)
+                packets.send(self._socket, question, fd)
             except (BrokenPipeError, ConnectionResetError):
                 pass  # A REFUSED from before may still be there to be read.
-            packet, fds = _receive(self._socket, deadline)
+            packet, fds = packets.receive(self._socket, deadline)
         except (socket.timeout, BlockingIOError) as error:
             raise Timeout(f"the node did not answer within {self.timeout:g} s", "",
                           "dpnode why; a larger timeout=... if the machine is only slow") from error
@@ -152,61 +145,6 @@ class Link:
         if not packet:
             raise Lost("the node closed the connection")
         if len(packet) >= 8 and _WORDS.unpack_from(packet)[0] == REFUSED:
-            _close_all(fds)
+            packets.close_all(fds)
             raise errors.refused(_WORDS.unpack_from(packet)[1], packet[8:].decode("utf-8", "replace"))
         return packet, fds
-
-
-def _connect(sock: socket.socket, path: str) -> None:
-    """Connects to a path of any length: the name of a socket has 107 bytes at most, so long ones go by their folder."""
-    if len(os.fsencode(path)) < 108:
-        sock.connect(path)
-        return
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
-    finally:
-        os.close(folder)
-
-
-def _send(sock: socket.socket, question: bytes, fd: int) -> None:
-    if fd < 0:
-        sock.send(question)
-    else:
-        sock.sendmsg([question], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
-
-
-def _receive(sock: socket.socket, deadline: float) -> Tuple[bytes, List[int]]:
-    """One packet and its descriptors; no bytes at the end of the connection."""
-    for last in (False, True):
-        sock.settimeout(max(0.001, deadline - time.monotonic()))
-        try:
-            packet, ancillary, _, _ = sock.recvmsg(PACKET_MAX, socket.CMSG_SPACE(4 * 4), socket.MSG_CMSG_CLOEXEC)
-            break
-        except ConnectionResetError:
-            # The peer closed with a question of ours unread. What it had sent before comes after this error.
-            if last:
-                return b"", []
-    fds = array.array("i")
-    for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds.frombytes(data[:len(data) - len(data) % fds.itemsize])
-    return packet, list(fds)
-
-
-def _file_of(data: bytes) -> int:
-    """A descriptor of an unnamed file with these bytes."""
-    try:
-        fd = os.memfd_create("dpnode-table", os.MFD_CLOEXEC)
-    except (AttributeError, OSError):
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    at = 0
-    while at < len(data):
-        at += os.pwrite(fd, data[at:], at)
-    return fd
-
-
-def _close_all(fds: List[int]) -> None:
-    for fd in fds:
-        os.close(fd)

@@ -49,15 +49,15 @@ class LinkTest(kit.Test):
             connection.send(REFUSED)
 
         link, thread = self.link(serve)
-        receive = dpnode.link._receive
+        receive = dpnode.packets.receive
 
         def receive_late(*arguments):
             asked.set()
             thread.join() # It has closed with the question unread.
             return receive(*arguments)
 
-        dpnode.link._receive = receive_late
-        self.addCleanup(setattr, dpnode.link, "_receive", receive)
+        dpnode.packets.receive = receive_late
+        self.addCleanup(setattr, dpnode.packets, "receive", receive)
         self.assertEqual(self.fails(dpnode.Refused, link.look).code, 6)
 
     def test_an_end_without_a_word_is_told_as_one(self):

@@ -11,6 +11,7 @@ import warnings
 
 import kit
 import dpnode
+from dpnode import connection as connection_module
 from dpnode import session as session_module
 from dpnode.place import Place
 from dpnode.session import Session
@@ -77,6 +78,17 @@ class Looks(SessionTest):
         worker.due("assign", [5, 6, 7, 8])
         session.step(0, 0.0)
         self.assertEqual((self.floats.tensors["b"], told), ([8], [9]))
+
+    def test_a_handler_of_new_weights_may_look_itself(self):
+        worker = self.worker()
+        session = self.opened()
+        rounds = []
+        session.on_assign(lambda number: (rounds.append(number), session.look()))
+        worker.now(9, 0)
+        worker.due("assign", [5, 6, 7, 8])
+        worker.due("add", [1, 1, 1, 1]) # The look under way has this to do, too.
+        session.step(0, 0.0)
+        self.assertEqual((self.floats.tensors["b"], rounds), ([9], [9]))
 
     def test_handlers_hear_of_each_round_once(self):
         worker = self.worker()
@@ -230,10 +242,10 @@ class Samples(SessionTest):
         worker = self.worker()
         session = self.opened()
         for _ in range(100):
-            session.draw_for(7)
+            session.cover(7)
             session.step(7, 1.0)
         worker.due("copy")
-        session.draw_for(20000)
+        session.cover(20000)
         session.step(20000, 1.0)
         self.assertEqual(worker.used, 20700)
 
@@ -263,7 +275,7 @@ class Reconnecting(SessionTest):
         self.assertEqual(self.floats.tensors["b"], [9])
         self.assertEqual((session.steps, session.samples, session.loss, session.drawn), (0, 0, 0.0, 0))
         self.assertEqual((worker.connections, session.generation), (2, 2))
-        session.draw_for(4)
+        session.cover(4)
         worker.due("copy")
         session.step(4, 1.5)
         self.assertEqual(worker.seen[-1], ("copy", 1, 4, 1.5))
@@ -311,7 +323,7 @@ class Reconnecting(SessionTest):
     def test_a_script_that_was_too_slow_connects_again_and_gives_up_in_the_end(self):
         worker = self.worker()
         session = self.opened()
-        with unittest.mock.patch.object(session_module, "BUSY_S", 0.1), warnings.catch_warnings():
+        with unittest.mock.patch.object(connection_module, "BUSY_S", 0.1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             worker.refusal = (9, "the copy took 6 s")
             error = self.fails(dpnode.Refused, session.look)

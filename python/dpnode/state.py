@@ -1,0 +1,100 @@
+"""What a script sees of its run, whichever process of it: round and tokens, events, and that only this process may ask."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any, Callable, List, Optional
+
+from .errors import Error, Mismatch, WrongProcess
+from .place import Place
+
+_live: "weakref.WeakSet[State]" = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for state in list(_live):
+        state.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class State:
+    """tensors: those of session.py. place: None works without a node (offline). timeout: the longest wait for one answer of
+    the node, or for a node, in seconds. sync_every: steps after which a round is waited for; None: none is."""
+
+    def __init__(self, tensors: Any, place: Optional[Place], timeout: float, unit: Optional[int],
+                 sync_every: Optional[int]) -> None:
+        if not timeout > 0:
+            raise Mismatch(f"timeout={timeout!r} cannot be used", "it is a number of seconds above 0")
+        if sync_every is not None and not sync_every >= 1:
+            raise Mismatch(f"sync_every={sync_every!r} cannot be used", "it is a number of optimizer steps, 1 or more")
+        self._sync_every = sync_every
+        self._steps_of_round = 0
+        self._tensors = tensors
+        self._place = place
+        self._timeout = float(timeout)
+        self._is_open = False
+        self._pid = os.getpid()
+        self._handlers: List[Callable[[int], object]] = []
+        self._assign_handlers: List[Callable[[int], object]] = []
+        self._assigned: List[int] = []  # rounds of new weights that no handler has heard of
+        self._told_round = 0
+        self.samples_of_pass: Optional[int] = None  # None until a node, or a data set, tells
+        self.unit = unit
+        self.tokens_total = 0
+        self.over = False
+        self.paused = False
+        self.generation = 0  # of the connection: samples of an earlier one count no more
+        _live.add(self)
+
+    @property
+    def round(self) -> int:
+        """The round that steps are for."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """In a child of the script: lets connections go, so that their other ends see when the script ends. The next step
+        raises."""
+        raise NotImplementedError
+
+    def on_round(self, handler: Callable[[int], object]) -> None:
+        self._handlers.append(handler)
+
+    def on_assign(self, handler: Callable[[int], object]) -> None:
+        self._assign_handlers.append(handler)
+
+    def check_open(self) -> None:
+        if self._place is not None and not self._is_open:
+            raise Error("the run is not open", "it has samples between its beginning and its end only",
+                        "with dpnode.DiLoCo(...) as run: for batch in run.shard(...)")
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise WrongProcess("this process did not open the run", "it is a child of the process that did",
+                               "use the run in the main process; data sets and collate_fn must not touch it")
+
+    def _ends_round(self) -> bool:
+        """Counts a step: it was the last one before the round is waited for."""
+        if self._sync_every is None:
+            return False
+        self._steps_of_round += 1
+        if self._steps_of_round < self._sync_every:
+            return False
+        self._steps_of_round = 0
+        return True
+
+    def _tell(self) -> None:
+        """Calls the handlers of what has happened."""
+        while self._assigned:
+            number = self._assigned.pop(0)
+            for handler in self._assign_handlers:
+                handler(number)
+        now = self.round
+        if now != self._told_round:
+            self._told_round = now
+            self._steps_of_round = 0
+            for handler in self._handlers:
+                handler(now)
