@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, List
 
-from .errors import Error, Mismatch, Offline, ProtocolError, Refused, Timeout, WrongProcess
+from .errors import Error, Mismatch, Offline, ProtocolError, RankLost, Refused, Timeout, WrongProcess
 
 if TYPE_CHECKING:
     from .diloco import DiLoCo
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .optimizer import Optimizer
 
 __version__ = "0.1.0"
-__all__ = ["DiLoCo", "Error", "Mismatch", "Offline", "Optimizer", "ProtocolError", "Refused", "Timeout", "WrongProcess",
-           "load_model", "save_model"]
+__all__ = ["DiLoCo", "Error", "Mismatch", "Offline", "Optimizer", "ProtocolError", "RankLost", "Refused", "Timeout",
+           "WrongProcess", "load_model", "save_model"]
 
 # Names that need PyTorch, and their modules.
 _WITH_TORCH = {"DiLoCo": "diloco", "Optimizer": "optimizer", "load_model": "files", "save_model": "files"}

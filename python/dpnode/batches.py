@@ -6,7 +6,7 @@ import collections
 from typing import Deque, Iterator, List, Sized, Tuple
 
 from .errors import Mismatch
-from .session import Session
+from .state import State
 
 
 class Batches:
@@ -16,7 +16,7 @@ class Batches:
     size. After a reconnect the batches of before are stale: their samples are drawn again by somebody.
     """
 
-    def __init__(self, session: Session, batch_size: int) -> None:
+    def __init__(self, session: State, batch_size: int) -> None:
         if not isinstance(batch_size, int) or batch_size < 1:
             raise Mismatch(f"batch_size={batch_size!r} cannot be used", "it is a whole number above 0")
         self._session = session
@@ -38,7 +38,7 @@ class Batches:
         return size if generation == self._session.generation else 0
 
 
-def check_length(session: Session, dataset: Sized) -> None:
+def check_length(session: State, dataset: Sized) -> None:
     """The data set of every member has as many items as the run says."""
     session.check_open()
     try:

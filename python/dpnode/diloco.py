@@ -20,9 +20,9 @@ import torch
 from .errors import Error, Mismatch
 from .hooks import after_each_step
 from .loader import Shard
+from .meeting import session_of
 from .parameters import Model, Tensors
 from .place import Place
-from .session import Session
 
 # Losses on a card that are fetched together: each fetch waits for the card.
 LOSSES_FETCHED = 32
@@ -45,20 +45,22 @@ class DiLoCo:
     taken on weights that the round is about to move. The manifest says the same number (round.steps_max), so that an
     update is due then. None: nothing waits, and steps go on while a round is decided.
     offline: without a node: shard is a shuffled loader, looks do nothing.
+    alone: this process is a member by itself, with a node of its own, although PyTorch's process group has others. Without
+    it all processes of the group are one member: each uses the run as here, rank 0's machine has the node.
     """
 
     def __init__(self, model: Model, optimizer: Union[Any, Sequence[Any], None] = None, *, unit: Optional[int] = None,
                  samples_per_step: Optional[int] = None, buffers: bool = False, dir: Optional[str] = None,
                  timeout: float = 60.0, wait_while_paused: bool = True, offline: bool = False,
-                 sync_every: Optional[int] = None) -> None:
+                 sync_every: Optional[int] = None, alone: bool = False) -> None:
         if buffers not in (True, False):
             raise Mismatch(f"buffers={buffers!r} cannot be used", "buffers travel (True) or stay local (False)")
         self._tensors = Tensors(model, buffers)
         self._optimizers: List[Any] = list(optimizer) if isinstance(optimizer, (list, tuple)) else \
             [optimizer] if optimizer is not None else []
         self._samples_per_step = samples_per_step
-        self._session = Session(self._tensors, None if offline else Place(dir), timeout, wait_while_paused, unit,
-                                sync_every)
+        self._session = session_of(self._tensors, None if offline else Place(dir), timeout, wait_while_paused, unit,
+                                   sync_every, alone)
         self._unhook: Optional[Callable[[], None]] = None
         self._pending = 0
         self._losses = _Losses()

@@ -46,6 +46,10 @@ class ProtocolError(Error):
     """The node sent bytes that docs/TRAINER.md does not allow."""
 
 
+class RankLost(Error):
+    """Another process of the same script (a rank) has ended, or does something else than this one."""
+
+
 # Codes of REFUSED.
 ANOTHER_SCRIPT = 1
 VERSION = 2

@@ -10,13 +10,13 @@ from transformers import TrainerCallback
 from .batches import check_length
 from .diloco import DiLoCo
 from .errors import Mismatch
-from .session import Session
+from .state import State
 
 
 class Leased(torch.utils.data.Sampler):
     """The sampler of a Trainer's loader: as many indices in an epoch as the data set has items, drawn from the node."""
 
-    def __init__(self, session: Session, length: int) -> None:
+    def __init__(self, session: State, length: int) -> None:
         self._session = session
         self._length = length
 

@@ -9,7 +9,7 @@ import torch.utils.data
 
 from .batches import Batches, check_length
 from .errors import Mismatch
-from .session import Session
+from .state import State
 
 # Arguments of DataLoader that say which samples come in which order. The run says so.
 ORDER = ("sampler", "batch_sampler", "drop_last", "generator")
@@ -22,7 +22,7 @@ class Shard:
     with the number of samples of each batch that is handed out.
     """
 
-    def __init__(self, session: Session, dataset: Any, batch_size: int, took: Callable[[int], None],
+    def __init__(self, session: State, dataset: Any, batch_size: int, took: Callable[[int], None],
                  batches: Optional[int] = None, shuffle: Optional[bool] = None, **arguments: Any) -> None:
         # shuffle is what a loader of before may have had; the order of samples is the run's.
         if isinstance(dataset, torch.utils.data.IterableDataset):

@@ -6,7 +6,7 @@ tensor; that path has never run on a GPU.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -23,20 +23,24 @@ Model = Union[torch.nn.Module, Mapping[str, torch.Tensor], Iterable[Tuple[str, t
 
 
 def unwrap(model: Any) -> Any:
-    """The module inside DataParallel and the like. Wrappers of several processes are refused."""
-    kind = type(model).__name__
-    if kind in ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine"):
-        raise Mismatch(f"a model in {kind} cannot be a member of a run", "several processes as one member are not built",
-                       "run one script and one node for each process, with the plain model")
-    if kind == "DistributedDataParallel":
-        if torch.distributed.get_world_size() > 1:
-            raise Mismatch("a model in DistributedDataParallel cannot be a member of a run",
-                           "several processes as one member are not built",
-                           "run one script and one node for each process, with the plain model")
-        return model.module
-    if kind == "DataParallel":
-        return model.module
-    return model
+    """The module inside DistributedDataParallel, DataParallel and what torch.compile makes."""
+    while True:
+        kind = type(model).__name__
+        if kind in ("FullyShardedDataParallel", "DeepSpeedEngine"):
+            raise Mismatch(f"a model in {kind} cannot be a member of a run", "its parameters are pieces without their shapes",
+                           "use DistributedDataParallel, or fully_shard of PyTorch 2.4 and later")
+        if kind in ("DistributedDataParallel", "DataParallel"):
+            model = model.module
+        elif kind == "OptimizedModule":
+            model = model._orig_mod
+        else:
+            return model
+
+
+def is_shared(model: Any) -> bool:
+    """Whether several processes train the model together."""
+    return isinstance(model, torch.nn.Module) and any(
+        type(module).__name__ == "DistributedDataParallel" for module in model.modules())
 
 
 def clean_name(name: str) -> str:
@@ -161,9 +165,14 @@ class Tensors:
                 tensor.copy_(exact)
                 slot.rest = exact - _wide(tensor)
 
-    def copy(self, floats: memoryview) -> None:
-        """The tensors with what rounding took from them: else each round would publish its own rounding as work."""
-        for slot, room in self._pairs(floats):
+    def copy(self, floats: memoryview, which: Optional[Sequence[bool]] = None) -> None:
+        """The tensors with what rounding took from them: else each round would publish its own rounding as work.
+
+        which: of each row, whether it is written; all are without it.
+        """
+        for index, (slot, room) in enumerate(self._pairs(floats)):
+            if which is not None and not which[index]:
+                continue
             tensor = slot.tensor.data
             if tensor.device.type == "cuda":
                 staged = self._stage(tensor)
@@ -173,6 +182,29 @@ class Tensors:
                 room.copy_(tensor)
             if slot.rest is not None and tensor.dtype != torch.float32:
                 room.add_(slot.rest)
+
+    def check_alone(self) -> None:
+        """Refuses a model that several processes train together, for one that is to be a member by itself."""
+        if is_shared(self._model):
+            raise Mismatch("alone=True cannot be used with this model", "several processes train it together",
+                           "leave alone away: they are one member; or give the plain model in each process")
+
+    def pieces(self) -> List[Tuple[int, int]]:
+        """Of each row: which piece of the tensor this process has (0: all of it), and its elements."""
+        return [(0, slot.elements) for slot in self._slots]
+
+    def sums(self) -> List[int]:
+        """Of each row the sum of the numbers' bits, as u64; taken where the tensors are, so it is cheap on a card."""
+        self._check_model()
+        found = [_bits(slot.tensor.data) for slot in self._slots]
+        of_device: Dict[torch.device, List[int]] = {}
+        for index, one in enumerate(found):
+            of_device.setdefault(one.device, []).append(index)
+        sums = [0] * len(found)
+        for indices in of_device.values():
+            for index, number in zip(indices, torch.stack([found[i] for i in indices]).tolist()):
+                sums[index] = number & (1 << 64) - 1
+        return sums
 
     def not_finite(self) -> List[str]:
         return [slot.name for slot in self._slots if not bool(torch.isfinite(slot.tensor.data).all())]
@@ -226,6 +258,17 @@ class Tensors:
             largest = max(slot.elements for slot in self._slots)
             self._staging = torch.empty(largest, dtype=torch.float32, pin_memory=True)
         return self._staging[:tensor.numel()].view(tensor.shape)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The sum of the bits, eight bytes at a time, as an int64 on the tensor's device; the last ones by themselves."""
+    flat = tensor.contiguous().view(-1)
+    per_word = 8 // flat.element_size()
+    if flat.storage_offset() % per_word != 0:
+        flat = flat.clone()
+    whole = flat.numel() - flat.numel() % per_word
+    small = torch.int32 if flat.element_size() == 4 else torch.int16
+    return flat[:whole].view(torch.int64).sum() + flat[whole:].view(small).sum()
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

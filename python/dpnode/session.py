@@ -50,7 +50,6 @@ class Session(Connection):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the run before that round; without a node, those of this script."""
         if self._place is None:
             return self.samples * (self.unit or 1)
         return self._numbers[memory.TOKENS]
@@ -58,7 +57,10 @@ class Session(Connection):
     # Opening and closing.
 
     def open(self) -> None:
-        """Connects and sets the tensors to the weights of the run."""
+        self._begin()
+        self._tell()
+
+    def _begin(self) -> None:
         if self._place is None:
             return
         self._place.prepare(self._timeout)
@@ -67,11 +69,8 @@ class Session(Connection):
         self.over = self.paused = False
         self._reconnect(first=True)
         self._told_round = self.round
-        self._tell()
 
     def close(self, give: bool = False) -> None:
-        """Ends the connection. give: hands in the steps that the node has not copied; else they are lost to the run, and
-        their samples are drawn again."""
         if give:
             try:
                 self._give()
@@ -97,7 +96,6 @@ class Session(Connection):
     # A step, and the look after it.
 
     def step(self, samples: int, loss: float) -> None:
-        """Counts one optimizer step of so many samples and looks what the node wants."""
         self.steps += 1
         self.samples += samples
         self.loss += loss
@@ -115,7 +113,6 @@ class Session(Connection):
             self._tell()
 
     def look(self) -> None:
-        """The same without a step: does what the node wants now."""
         self._attend()
 
     def _is_check_due(self) -> bool:
@@ -183,7 +180,6 @@ class Session(Connection):
     # Samples.
 
     def draw(self, n: int) -> List[int]:
-        """The next n indices into the data set, in the order of use; fewer only when the run is over."""
         self._check_process()
         self.check_open()
         drawn = self._draw(n)
@@ -228,8 +224,6 @@ class Session(Connection):
         self.drawn += len(self._reserve)
 
     def cover(self, samples: int) -> bool:
-        """Draws without looking at the indices until a step of so many more samples is covered. False: the node came back
-        meanwhile, and its weights have replaced what the step did."""
         if self.samples + samples <= self.drawn:
             return True
         generation = self.generation

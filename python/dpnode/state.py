@@ -55,6 +55,37 @@ class State:
         """The round that steps are for."""
         raise NotImplementedError
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of the run before that round; without a node, those of this script."""
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Connects and sets the tensors to the weights of the run."""
+        raise NotImplementedError
+
+    def close(self, give: bool = False) -> None:
+        """Ends the connection. give: hands in the steps that the node has not copied; else they are lost to the run, and
+        their samples are drawn again."""
+        raise NotImplementedError
+
+    def step(self, samples: int, loss: float) -> None:
+        """Counts one optimizer step of so many samples and looks what the node wants."""
+        raise NotImplementedError
+
+    def look(self) -> None:
+        """The same without a step: does what the node wants now."""
+        raise NotImplementedError
+
+    def draw(self, n: int) -> List[int]:
+        """The next n indices into the data set, in the order of use; fewer only when the run is over."""
+        raise NotImplementedError
+
+    def cover(self, samples: int) -> bool:
+        """Draws without looking at the indices until a step of so many more samples is covered. False: the node came back
+        meanwhile, and its weights have replaced what the step did."""
+        raise NotImplementedError
+
     def forget(self) -> None:
         """In a child of the script: lets connections go, so that their other ends see when the script ends. The next step
         raises."""
