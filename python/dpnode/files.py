@@ -8,6 +8,7 @@ import torch
 
 from .errors import Mismatch
 from .parameters import Model, check_apart, named_tensors, rows_of
+from .pieces import is_spread, own, piece_of
 from .safetensors import Reader, Writer
 
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -19,6 +20,10 @@ def save_model(model: Model, path: str, buffers: bool = False) -> None:
     dpnode run create run.yaml --from PATH begins such a run. buffers: as in DiLoCo.
     """
     named = named_tensors(model, buffers)
+    for name, tensor in named:
+        if is_spread(tensor):
+            raise Mismatch("a model of fully_shard cannot be written", f"this process has a piece of {name}",
+                           "write the first weights in one process, before fully_shard; dpnode ckpt export DIR writes later ones")
     rows = rows_of(named)
     check_apart(named)
     by_name = dict(named)
@@ -50,6 +55,8 @@ def load_model(model: Model, path: str, buffers: bool = False) -> None:
         entry = file.entries[name]
         if tensor.numel() > 0:
             values = torch.frombuffer(file.bytes(name), dtype=DTYPES[entry.dtype])
-            tensor.data.copy_(values.view(tensor.shape))
+            piece = piece_of(name, tensor)
+            whole = values.view(tensor.shape)
+            own(tensor).copy_(whole if piece is None else piece.of(whole))
 
 

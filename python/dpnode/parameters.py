@@ -12,6 +12,7 @@ import torch
 
 from . import table
 from .errors import Mismatch
+from .pieces import check_data_parallel, collect, is_sharded_module, own, piece_of
 
 TYPES = {torch.float32: table.F32, torch.float16: table.F16, torch.bfloat16: table.BF16}
 
@@ -40,7 +41,7 @@ def unwrap(model: Any) -> Any:
 def is_shared(model: Any) -> bool:
     """Whether several processes train the model together."""
     return isinstance(model, torch.nn.Module) and any(
-        type(module).__name__ == "DistributedDataParallel" for module in model.modules())
+        type(module).__name__ == "DistributedDataParallel" or is_sharded_module(module) for module in model.modules())
 
 
 def clean_name(name: str) -> str:
@@ -62,6 +63,7 @@ def named_tensors(model: Model, buffers: bool = False) -> List[Tuple[str, torch.
             raise Mismatch("parameters without names cannot travel", "every member must know which is which",
                            "give the model, or model.named_parameters()")
         return [(clean_name(name), tensor) for name, tensor in pairs if tensor.requires_grad]
+    collect(model)
     found: List[Tuple[str, torch.Tensor]] = [(clean_name(name), tensor) for name, tensor in model.named_parameters()
                                              if tensor.requires_grad]
     if buffers:
@@ -76,9 +78,7 @@ def check_tensor(name: str, tensor: torch.Tensor) -> None:
     if isinstance(tensor, getattr(torch.nn.parameter, "UninitializedTensorMixin", ())):
         raise Mismatch(f"the parameter {name} cannot travel", "it has no shape before the first forward pass",
                        "run the model once before")
-    if hasattr(tensor, "device_mesh") or hasattr(tensor, "placements"):
-        raise Mismatch(f"the parameter {name} cannot travel", "it is spread over several processes, which is not built",
-                       "run one script and one node for each process, with the plain model")
+    tensor = own(tensor)
     if tensor.dtype not in TYPES:
         raise Mismatch(f"the parameter {name} cannot travel", f"its numbers are {tensor.dtype}",
                        "convert it, as in model.float(), or freeze it: parameter.requires_grad_(False)")
@@ -101,6 +101,9 @@ def check_apart(named: Iterable[Tuple[str, torch.Tensor]]) -> None:
     """Refuses two tensors in one piece of memory: an addition would count twice there."""
     ends: Dict[torch.device, List[Tuple[int, int, str]]] = {}
     for name, tensor in named:
+        tensor = own(tensor)
+        if tensor.numel() == 0:
+            continue  # A piece that another rank has.
         span = 1 + sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
         start = tensor.data_ptr()
         ends.setdefault(tensor.device, []).append((start, start + span * tensor.element_size(), name))
@@ -113,9 +116,12 @@ def check_apart(named: Iterable[Tuple[str, torch.Tensor]]) -> None:
 
 
 class _Slot:
-    """A tensor and its place in the vector. rest: what rounding to 16 bits has taken from it, as fp32 on the CPU, or None."""
+    """A tensor and its place in the vector. piece: what this process has of it, None: all.
 
-    __slots__ = ("name", "tensor", "offset", "elements", "shape", "rest")
+    rest: what rounding to 16 bits has taken from that, as fp32 on the CPU, or None.
+    """
+
+    __slots__ = ("name", "tensor", "offset", "elements", "shape", "piece", "rest")
 
     def __init__(self, name: str, tensor: torch.Tensor, offset: int) -> None:
         self.name = name
@@ -123,6 +129,7 @@ class _Slot:
         self.offset = offset
         self.elements = tensor.numel()
         self.shape = tensor.shape
+        self.piece = piece_of(name, tensor)
         self.rest: Optional[torch.Tensor] = None
 
 
@@ -137,6 +144,7 @@ class Tensors:
         self._model: Model = model
         self._buffers = buffers
         named = named_tensors(self._model, buffers)
+        check_data_parallel(unwrap(self._model), named)
         self.rows = rows_of(named)
         check_apart(named)
         by_name = dict(named)
@@ -149,14 +157,15 @@ class Tensors:
 
     def assign(self, floats: memoryview) -> None:
         for slot, given in self._pairs(floats):
-            slot.tensor.data.copy_(self._staged(given, slot.tensor))
-            slot.rest = given - _wide(slot.tensor) if slot.tensor.dtype != torch.float32 else None
+            tensor = own(slot.tensor)
+            tensor.copy_(self._staged(given, tensor))
+            slot.rest = given - _wide(tensor) if tensor.dtype != torch.float32 else None
 
     def add(self, floats: memoryview) -> None:
         for slot, given in self._pairs(floats):
-            tensor = slot.tensor.data
+            tensor = own(slot.tensor)
             if tensor.dtype == torch.float32:
-                tensor.add_(self._staged(given, tensor).to(tensor.device).view(slot.shape))
+                tensor.add_(self._staged(given, tensor).to(tensor.device))
                 slot.rest = None
             else:
                 exact = _wide(tensor) + given
@@ -173,7 +182,7 @@ class Tensors:
         for index, (slot, room) in enumerate(self._pairs(floats)):
             if which is not None and not which[index]:
                 continue
-            tensor = slot.tensor.data
+            tensor = own(slot.tensor)
             if tensor.device.type == "cuda":
                 staged = self._stage(tensor)
                 staged.copy_(tensor)
@@ -191,12 +200,13 @@ class Tensors:
 
     def pieces(self) -> List[Tuple[int, int]]:
         """Of each row: which piece of the tensor this process has (0: all of it), and its elements."""
-        return [(0, slot.elements) for slot in self._slots]
+        return [(0, slot.elements) if slot.piece is None else (slot.piece.number(), slot.piece.elements)
+                for slot in self._slots]
 
     def sums(self) -> List[int]:
         """Of each row the sum of the numbers' bits, as u64; taken where the tensors are, so it is cheap on a card."""
         self._check_model()
-        found = [_bits(slot.tensor.data) for slot in self._slots]
+        found = [_bits(own(slot.tensor)) for slot in self._slots]
         of_device: Dict[torch.device, List[int]] = {}
         for index, one in enumerate(found):
             of_device.setdefault(one.device, []).append(index)
@@ -207,13 +217,14 @@ class Tensors:
         return sums
 
     def not_finite(self) -> List[str]:
-        return [slot.name for slot in self._slots if not bool(torch.isfinite(slot.tensor.data).all())]
+        return [slot.name for slot in self._slots if not bool(torch.isfinite(own(slot.tensor)).all())]
 
     def _pairs(self, floats: memoryview) -> List[Tuple[_Slot, torch.Tensor]]:
-        """Each tensor with its floats as a CPU tensor of the same shape."""
+        """Each tensor with its floats as a CPU tensor of the shape that this process has."""
         self._check_model()
         flat = torch.frombuffer(floats, dtype=torch.float32)
-        return [(slot, flat[slot.offset:slot.offset + slot.elements].view(slot.shape)) for slot in self._slots]
+        wholes = [(slot, flat[slot.offset:slot.offset + slot.elements].view(slot.shape)) for slot in self._slots]
+        return [(slot, whole if slot.piece is None else slot.piece.of(whole)) for slot, whole in wholes]
 
     def _check_model(self) -> None:
         """The model still has the tensors that the session began with."""
@@ -273,4 +284,4 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
     """A copy as fp32 on the CPU."""
-    return tensor.data.to(device="cpu", dtype=torch.float32, copy=True)
+    return tensor.to(device="cpu", dtype=torch.float32, copy=True)

@@ -50,7 +50,7 @@ class Group:
         assert self._pipes[rank].poll(ANSWER_S), f"rank {rank} does not come to its next yield"
         try:
             return self._pipes[rank].recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             return None
 
     def kill(self, rank):
