@@ -7,7 +7,7 @@ ones less or nothing. Has run on processors only.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, List, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -52,16 +52,17 @@ def own(tensor: torch.Tensor) -> torch.Tensor:
     """What this process has of the tensor: all of it, or its block. In its memory, without gradients."""
     if not is_spread(tensor):
         return tensor.data
+    spread: Any = tensor
     with torch.no_grad():
-        return tensor.to_local().data  # type: ignore[operator]
+        return spread.to_local().data
 
 
 def piece_of(name: str, tensor: torch.Tensor) -> Optional[Piece]:
     """None: all of it. Mismatch names a tensor that is spread in a way that is not known here."""
     if not is_spread(tensor):
         return None
-    placements: Any = tensor.placements  # type: ignore[attr-defined]
-    mesh: Any = tensor.device_mesh  # type: ignore[attr-defined]
+    spread: Any = tensor
+    placements, mesh = spread.placements, spread.device_mesh
     kinds = [type(placement).__name__ for placement in placements]
     if "Shard" in kinds[:-1] or any(kind not in ("Shard", "Replicate") for kind in kinds):
         raise Mismatch(f"the parameter {name} cannot travel", f"it is spread as {tuple(placements)}, which is not built",
@@ -81,9 +82,10 @@ def piece_of(name: str, tensor: torch.Tensor) -> Optional[Piece]:
 
 def collect(model: torch.nn.Module) -> None:
     """Lets modules of fully_shard that have their whole parameters, as after an evaluation, go back to their blocks."""
-    for module in model.modules():
+    modules: Iterable[Any] = model.modules()
+    for module in modules:
         if is_sharded_module(module):
-            module.reshard()  # type: ignore[operator]
+            module.reshard()
 
 
 def check_data_parallel(model: Any, named: List[Tuple[str, torch.Tensor]]) -> None:
