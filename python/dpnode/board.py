@@ -46,6 +46,7 @@ class Board:
         self.pieces: List[Any] = [numbers[lines + 2 * i * tensors:lines + 2 * (i + 1) * tensors] for i in range(ranks)]
 
     def close(self) -> None:
+        """The descriptor; the memory stays as long as the object."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

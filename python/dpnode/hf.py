@@ -10,11 +10,12 @@ from transformers import TrainerCallback
 from .batches import check_length
 from .diloco import DiLoCo
 from .errors import Mismatch
+from .meeting import n_ranks
 from .state import State
 
 
 class Leased(torch.utils.data.Sampler):
-    """The sampler of a Trainer's loader: as many indices in an epoch as the data set has items, drawn from the node."""
+    """The sampler of a Trainer's loader: so many indices in an epoch, drawn from the node."""
 
     def __init__(self, session: State, length: int) -> None:
         self._session = session
@@ -49,25 +50,30 @@ class Callback(TrainerCallback):
         self.run: Optional[DiLoCo] = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if args.world_size > 1:
-            raise Mismatch(f"{args.world_size} processes cannot be one member of a run", "that is not built",
-                           "run one script and one node for each process")
+        if args.world_size != n_ranks():
+            raise Mismatch(f"{args.world_size} processes cannot be one member of a run",
+                           f"PyTorch's process group has {n_ranks()}", "use torchrun; or one script and one node for each process")
         self.run = DiLoCo(kwargs["model"], **self._arguments)
         self.run.__enter__()
         loader = kwargs["train_dataloader"]
         self._length = 0
         if self._leases:
-            self._lease(loader)
+            self._lease(loader, args.world_size)
 
-    def _lease(self, loader: Any) -> None:
+    def _lease(self, loader: Any, ranks: int) -> None:
+        """Of several ranks each draws its own samples, as many as each other one in an epoch."""
         assert self.run is not None
         batches: Any = getattr(loader, "batch_sampler", None)
+        if ranks > 1 and hasattr(batches, "batch_sampler") and hasattr(batches, "num_processes"):
+            # Accelerate's wrapper gives a rank its part of the batches of all; here all are of this rank.
+            batches.num_processes, batches.process_index, batches.even_batches = 1, 0, False
+            batches = batches.batch_sampler
         if not hasattr(batches, "sampler") or isinstance(loader.dataset, torch.utils.data.IterableDataset):
             raise Mismatch("the Trainer's loader has no sampler that could be replaced", type(loader).__name__,
                            "dpnode.hf.Callback(leases=False)")
         session = self.run._session
         check_length(session, loader.dataset)
-        self._length = len(loader.dataset)
+        self._length = len(loader.dataset) // ranks
         if batches.drop_last:
             self._length -= self._length % batches.batch_size
         batches.sampler = Leased(session, self._length)

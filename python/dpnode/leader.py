@@ -126,8 +126,10 @@ class Leader(Session):
             board = self._board = Board(hub.ranks, len(rows))
             self._tensors.hub, self._tensors.board = hub, board
             board.describe(0, self._tensors.own.pieces())
-            hub.admit(ranks.digest_of(rows), board.fd, len(rows))
-            board.close()
+            try:
+                hub.admit(ranks.digest_of(rows), board.fd, len(rows))
+            finally:
+                board.close()
             self._passed = self._points = 0
             self._looks_at = -1
             self._dealt.clear()

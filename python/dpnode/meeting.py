@@ -103,6 +103,7 @@ def _check_all(away: List[int], spoke: Optional[Spoke]) -> None:
     if away:
         if spoke is not None:
             spoke.close()
-        raise Mismatch(f"the ranks {', '.join(map(str, away))} are not on the machine of rank 0",
+        which = f"rank {away[0]} is" if len(away) == 1 else f"ranks {', '.join(map(str, away))} are"
+        raise Mismatch(f"{which} not on the machine of rank 0",
                        "the ranks of one member share the memory of one node",
                        "run a node and a script (torchrun --nnodes 1) on each machine: each is a member of the run")

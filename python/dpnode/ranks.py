@@ -105,7 +105,8 @@ def fail_packet(error: BaseException) -> bytes:
         about = [type(error).__name__, getattr(error, "code", 0), error.what, error.why, error.fix]
     else:
         about = ["Error", 0, "rank 0 of the script has failed", repr(error), "see what rank 0 wrote"]
-    return _WORDS.pack(FAIL, 0) + json.dumps([word[:TEXT_MAX] if isinstance(word, str) else word for word in about]).encode()
+    text = json.dumps([word[:TEXT_MAX] if isinstance(word, str) else word for word in about], ensure_ascii=False)
+    return _WORDS.pack(FAIL, 0) + text.encode("utf-8", "replace")
 
 
 def failure_of(packet: bytes) -> Error:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import unittest.mock
 
 import kit
 import dpnode
@@ -14,6 +15,7 @@ from rank_kit import raised
 if kit.has("torch"):
     import torch
     from torch import nn
+    from dpnode import meeting
 
 
 def weights(model):
@@ -182,6 +184,18 @@ class Ddp(DistributedTest):
         for error in self.ranks(body).turn():
             self.assertIn("alone=True", error.text)
         self.assertEqual([worker.seen[-1][:3] for worker in workers], [("copy", 1, 3), ("copy", 2, 6)])
+
+    def test_ranks_on_several_machines_are_refused_in_every_rank(self):
+        self.worker()
+
+        def body(rank):
+            if rank == 1: # What the socket of another machine would say.
+                meeting.Spoke = unittest.mock.Mock(side_effect=ConnectionRefusedError)
+            yield raised(self.run_of(self.network(rank), samples_per_step=1).__enter__)
+
+        for error in self.ranks(body, n=3).turn():
+            self.assertIn("rank 1 is not on the machine of rank 0", error.text)
+            self.assertIn("each is a member", error.fix)
 
     def test_an_exception_in_one_rank_ends_the_others_with_an_error(self):
         worker = self.worker()

@@ -2,10 +2,12 @@
 """Hugging Face's Trainer as a member of a run."""
 
 import os
+import socket
 import tempfile
 
 import kit
 import dpnode
+from rank_kit import Group
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", WANDB_DISABLED="true", CUDA_VISIBLE_DEVICES="")
 if kit.has("torch") and kit.has("transformers"):
@@ -99,6 +101,45 @@ class Trainer(kit.Test):
         callback = dpnode.hf.Callback(leases=False, dir=self.dir, timeout=5)
         self.trainer(callback=callback).train()
         self.assertEqual(worker.header()[:2], (6, 24))
+
+
+class Ranks(kit.Test):
+    def ranks(self, length, **options):
+        """What each of two ranks of a Trainer has taken, and its weights."""
+        with socket.socket() as some:
+            some.bind(("127.0.0.1", 0))
+            port = some.getsockname()[1]
+
+        def body(rank):
+            os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="2",
+                              MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            torch.set_num_threads(1)
+            arguments = transformers.TrainingArguments(
+                os.path.join(self.dir, "out"), per_device_train_batch_size=4, logging_steps=2, learning_rate=1e-3, report_to=[],
+                save_strategy="no", disable_tqdm=True, use_cpu=True, ddp_backend="gloo", **options)
+            trainer = transformers.Trainer(network(), arguments, train_dataset=Numbers(length),
+                                           callbacks=[dpnode.hf.Callback(dir=self.dir, timeout=20)])
+            trainer.train()
+            yield trainer.train_dataset.taken, [tensor.tolist() for tensor in trainer.model.parameters()]
+
+        zero, one = values = Group(self, 2, body).turn()
+        for value in values:
+            self.assertIsInstance(value, tuple, value)
+        self.assertEqual(zero[1], one[1])
+        return zero[0], one[0]
+
+    def test_the_ranks_of_a_trainer_are_one_member_with_samples_of_their_own(self):
+        worker = self.worker(weights=[0.5, 0.25], samples=100)
+        zero, one = self.ranks(100, max_steps=6, gradient_accumulation_steps=2)
+        self.assertEqual(sorted(zero[:48] + one[:48]), sorted((7 * i) % 100 for i in range(96)))
+        self.assertEqual((worker.seen[-1][:3], worker.connections), (("copy", 6, 96), 1))
+        self.assertGreater(worker.seen[-1][3], 0)
+
+    def test_epochs_of_ranks_have_as_many_samples_in_each(self):
+        worker = self.worker(weights=[0.5, 0.25], samples=11)
+        zero, one = self.ranks(11, max_steps=-1, num_train_epochs=2)
+        self.assertEqual((len(zero), len(one)), (10, 10)) # 4 + 1, twice
+        self.assertEqual(worker.seen[-1][:3], ("copy", 4, 20))
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ class Looks(RanksTest):
             run.close(give=True)
             yield "closed"
 
-        group = self.group(body, timeout=0.5)
+        group = self.group(body, timeout=2)
         group.turn()
         worker.over()
         self.assertEqual(self.same(group.turn()), (True, []))
@@ -412,6 +412,18 @@ class Errors(RanksTest):
         worker.refusal = None
         self.assertEqual(self.same(group.turn()), (None, 2))
 
+    def test_a_long_error_of_the_node_arrives_whole_enough(self):
+        worker = self.worker()
+
+        def body(rank, run, tensors):
+            yield None
+            yield raised(run.look)
+
+        group = self.group(body, n=2)
+        group.turn()
+        worker.refusal = (10, "\u00e9\u4e2d" * 10_000)
+        self.assertTrue(group.turn()[1].text.startswith("\u00e9\u4e2d" * 1000))
+
     def test_weights_that_are_not_finite_are_named_although_another_rank_has_them(self):
         worker = self.worker()
 
@@ -512,16 +524,17 @@ class Errors(RanksTest):
         worker = self.worker()
 
         def body(rank, run, tensors):
+            (run._hub if rank == 0 else run._spoke).wait_s = 0.3
             yield None
             yield raised(lambda: [run.step(0, 0.0) for _ in range(2)])
 
-        group = self.group(body, n=2, wait_s=0.3)
+        group = self.group(body, n=2)
         group.turn()
         worker.due("copy")
         self.assertIn("rank 1 has not come to the look after a step", group.turn(0)[0].text)
         self.assertIn("RankLost", group.turn(1)[0].kind)
         group.close()
-        group = self.group(body, n=2, wait_s=0.3)
+        group = self.group(body, n=2)
         group.turn()
         self.assertIn("rank 0 has not taken step 1", group.turn(1)[0].text)
 
