@@ -5,6 +5,8 @@ import os
 import time
 
 import kit
+from dpnode import follower
+from dpnode.memory import Memory
 from rank_kit import Error, Group, Pieces, raised, session
 
 
@@ -149,11 +151,13 @@ class Looks(RanksTest):
 
     def test_without_waiting_a_pause_is_told_to_all(self):
         worker = self.worker()
+        worker.now(7, 70)
         group = self.stepping(wait_while_paused=False)
         group.turn()
         worker.pause()
+        worker.now(0, 70) # Its header has no round then.
         group.turn()
-        self.assertTrue(self.same(group.turn())[3])
+        self.assertEqual(self.same(group.turn())[1:4], (7, 70, True))
 
     def test_all_ranks_wait_for_the_round_after_its_last_step(self):
         worker = self.worker()
@@ -437,6 +441,25 @@ class Errors(RanksTest):
         worker.refusal = (7, "a weight is NaN")
         for error in group.turn():
             self.assertIn("not finite in b", error.text)
+
+    def test_the_connection_ends_with_an_error_of_another_rank(self):
+        worker = self.worker()
+
+        def body(rank):
+            if rank == 1:
+                follower.Memory = lambda fd=-1, *more: Memory() if fd < 0 else {}["no memory"]
+            run = session(rank, 2, self.dir, Pieces(a=[0]))
+            try:
+                run.open()
+            except Exception as error: # pylint: disable=broad-except
+                yield Error(error)
+
+        group = Group(self, 2, body)
+        self.assertEqual([error.kind for error in group.turn()], ["Error", "KeyError"])
+        deadline = time.monotonic() + 10
+        while worker._connection is not None: # Although rank 0 is still there.
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
 
     def test_no_node_is_told_in_every_rank(self):
         def body(rank):
