@@ -39,6 +39,14 @@ round: {{time: {round}, mode: {mode}, steps_max: {most}}}
 """
 
 
+def bible():
+    """The King James Bible as a file."""
+    path = os.path.join("/tmp", f"kjv-{os.getuid()}.txt")
+    with open(path, "wb") as file:
+        subprocess.run(["bible", "gen1:1-rev22:21"], stdout=file, check=True)
+    return path
+
+
 class Text(torch.utils.data.Dataset):
     """Windows of the text, as character numbers; the last part is held out."""
 
@@ -222,10 +230,7 @@ def main():
     if args.member:
         return member(args)
     args.binaries = os.path.abspath(args.binaries)
-    if args.text is None:
-        args.text = os.path.join("/tmp", f"kjv-{os.getuid()}.txt")
-        with open(args.text, "wb") as file:
-            subprocess.run(["bible", "gen1:1-rev22:21"], stdout=file, check=True)
+    args.text = args.text or bible()
     text = Text(args.text)
     torch.set_num_threads(1)
     for seed in range(1, args.seeds + 1):
