@@ -13,11 +13,14 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 import torch
 
+from .batches import check_length
 from .errors import Error, Mismatch
+from .files import save_tensors
 from .hooks import after_each_step
 from .loader import Shard
 from .meeting import session_of
@@ -69,7 +72,22 @@ class DiLoCo:
     # Beginning and end.
 
     def __enter__(self) -> "DiLoCo":
-        """Joins and sets the parameters to the weights of the run."""
+        return self.open()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.close(give=kind is None)
+
+    def open(self) -> "DiLoCo":
+        """Joins and sets the parameters to the weights of the run, as the with-block does; for scripts without one, which
+        end with close().
+
+        DPNODE_FIRST_WEIGHTS=FILE in the environment writes the tensors that will travel into FILE, and ends the script.
+        """
+        first = os.environ.get("DPNODE_FIRST_WEIGHTS")
+        if first:
+            save_tensors(self._tensors.named, first)
+            print(f"the first weights are in {first}\nnext: dpnode run create RUN.yaml --from {first}")
+            raise SystemExit(0)
         if self._unhook is not None:
             raise Error("the run is open already", "", "one with-block for each run")
         try:
@@ -79,9 +97,6 @@ class DiLoCo:
             self._session.close()
             raise
         return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self.close(give=kind is None)
 
     def close(self, give: bool = True) -> None:
         """Ends the connection; the optimizer is the script's alone again.
@@ -106,6 +121,20 @@ class DiLoCo:
         It has no end while the run has none. batches=N ends each iteration after N batches, for loops with epochs.
         """
         return Shard(self._session, dataset, batch_size, self._took, batches, **arguments)
+
+    def randint(self, high: int, size: Sequence[int]) -> torch.Tensor:
+        """In the place of torch.randint(high, size), for loops that pick their samples by such numbers.
+
+        The numbers are those that the run leases to this member, so data.samples is high: each occurs once in a pass over
+        all of them. They are samples of the step to come. Once the run is over, where steps count no more, they are random.
+        """
+        if not isinstance(high, int) or isinstance(size, int):
+            raise Mismatch(f"randint({high!r}, {size!r}) cannot be drawn", "", "run.randint(high, (n,)), high as data.samples")
+        check_length(self._session, range(high))
+        numbers = self._session.draw(math.prod(size))
+        self._took(len(numbers))
+        rest = torch.randint(high, (math.prod(size) - len(numbers),))
+        return torch.cat([torch.tensor(numbers, dtype=torch.int64), rest]).view(*size)
 
     def loss(self, value: Any) -> None:
         """Tells the loss of the step to come, a float or a tensor; of several, their mean is the step's.

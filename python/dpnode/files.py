@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Iterable, Tuple
 
 import torch
 
@@ -19,7 +20,12 @@ def save_model(model: Model, path: str, buffers: bool = False) -> None:
 
     dpnode run create run.yaml --from PATH begins such a run. buffers: as in DiLoCo.
     """
-    named = named_tensors(model, buffers)
+    save_tensors(named_tensors(model, buffers), path)
+
+
+def save_tensors(named: Iterable[Tuple[str, torch.Tensor]], path: str) -> None:
+    """Writes tensors that can travel, by their names."""
+    named = list(named)
     for name, tensor in named:
         if is_spread(tensor):
             raise Mismatch("a model of fully_shard cannot be written", f"this process has a piece of {name}",

@@ -54,7 +54,7 @@ class Callback(TrainerCallback):
             raise Mismatch(f"{args.world_size} processes cannot be one member of a run",
                            f"PyTorch's process group has {n_ranks()}", "use torchrun; or one script and one node for each process")
         self.run = DiLoCo(kwargs["model"], **self._arguments)
-        self.run.__enter__()
+        self.run.open()
         loader = kwargs["train_dataloader"]
         self._length = 0
         if self._leases:

@@ -37,7 +37,7 @@ class Optimizer(torch.optim.Optimizer):
         self.inner: torch.optim.Optimizer = optimizer
         self._scheduler = None
         self.run = DiLoCo(params, samples_per_step=batch_size_per_step, **arguments)
-        self.run.__enter__()
+        self.run.open()
         try:
             if scheduler is not None:
                 self._scheduler = scheduler(optimizer) if callable(scheduler) else scheduler

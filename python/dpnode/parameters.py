@@ -155,6 +155,11 @@ class Tensors:
             offset += row.elements
         self._staging: Optional[torch.Tensor] = None
 
+    @property
+    def named(self) -> List[Tuple[str, torch.Tensor]]:
+        """The tensors with their names, in the order of the rows."""
+        return [(slot.name, slot.tensor) for slot in self._slots]
+
     def assign(self, floats: memoryview) -> None:
         for slot, given in self._pairs(floats):
             tensor = own(slot.tensor)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A training loop in PyTorch as a member of a run: hooks, counts, losses, data, and what goes wrong."""
 
+import contextlib
 import gc
+import io
 import os
 import pickle
 import time
@@ -226,6 +228,24 @@ class Data(DiLoCoTest):
         with self.run_of() as run:
             self.assertEqual(next(iter(run.shard(Pairs(), collate_fn=len))), 1)
 
+    def test_randint_gives_leased_numbers_in_the_place_of_random_ones(self):
+        worker = self.worker(samples=100)
+        run = self.run_of().open()
+        first, second = run.randint(100, (4,)), run.randint(100, (2, 3))
+        self.assertEqual((first.tolist(), second.tolist()), ([0, 7, 14, 21], [[28, 35, 42], [49, 56, 63]]))
+        self.assertEqual(first.dtype, torch.randint(100, (4,)).dtype)
+        self.train(torch.ones(1, 1))
+        self.assertEqual(worker.header()[:2], (1, 10)) # The step has the samples of both.
+        self.assertIn("99 items", str(self.fails(dpnode.Mismatch, run.randint, 99, (4,))))
+        for wrong in ((100, 4), (100.0, (4,)), (0, (4,))):
+            self.fails(dpnode.Mismatch, run.randint, *wrong)
+        worker.over()
+        run._session._timeout = 0.1
+        self.train(torch.ones(1, 1))
+        last = run.randint(100, (400,)) # A loop that ends only at its head needs numbers all the same.
+        self.assertTrue(run.should_stop and 0 <= last.min() and last.max() < 100)
+        run.close()
+
     def test_data_that_do_not_fit_are_refused(self):
         self.worker(samples=100)
 
@@ -324,6 +344,23 @@ class Troubles(DiLoCoTest):
         with self.run_of() as run:
             self.fails(dpnode.Mismatch, run.on, "sunset", print)
             self.fails(dpnode.Error, run.__enter__)
+
+
+class FirstWeights(DiLoCoTest):
+    def test_a_script_writes_the_first_weights_of_its_run_and_ends(self):
+        path = os.path.join(self.dir, "first.safetensors")
+        self.model.bias.requires_grad_(False)
+        for options in ({}, {"offline": True}):
+            with unittest.mock.patch.dict(os.environ, DPNODE_FIRST_WEIGHTS=path), self.assertRaises(SystemExit) as ended, \
+                    contextlib.redirect_stdout(io.StringIO()) as said:
+                self.run_of(**options).open()
+            self.assertFalse(ended.exception.code)
+            self.assertIn(f"--from {path}", said.getvalue())
+            other = nn.Linear(1, 1)
+            other.bias.requires_grad_(False)
+            dpnode.load_model(other, path)
+            self.assertEqual(other.weight, self.model.weight)
+            os.unlink(path)
 
 
 class Offline(DiLoCoTest):
