@@ -8,50 +8,19 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
-from systemtest import SystemTest, wait_for  # noqa: E402
+from scriptkit import SPIRALS, ScriptTest  # noqa: E402
+from systemtest import wait_for  # noqa: E402
 
-SPIRALS = """name: spirals
-model: {arch: external}
-data: {samples: 30000}
-train: {total_tokens: 30000000}
-members: {trust: members}
-round: {time: 0.5, steps_max: 200}
-vote: {uptime: 0}
-"""
 DEATHS = 12
 
 
-class Script(SystemTest):
+class Script(ScriptTest):
     def setUp(self):
         super().setUp()
-        self.mlp = os.path.join(systemtest.BINARIES, "example_mlp")
+        self.command = [os.path.join(systemtest.BINARIES, "example_mlp")]
         self.model = os.path.join(self.folder.path, "model.safetensors")
-        subprocess.run([self.mlp, "--write", self.model], check=True)
-        self.founder = self.folder.node("founder").start()
-        self.token = self.founder.create(self.file("run.yaml", SPIRALS), "--from", self.model)["invite"]
-        wait_for(lambda: self.founder.run().get("trainer") == "up", 30, "the founder holds the model")
-
-    def script(self, node, *words):
-        started = subprocess.Popen([self.mlp, "--dir", node.dir, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(started.communicate)
-        self.addCleanup(started.kill)
-        return started
-
-    def trains(self, node, script):
-        """The script is connected, and rounds count its work."""
-        def connected():
-            self.assertIsNone(script.poll(), script.poll() is not None and script.stderr.read())
-            return node.run().get("script_pid") == script.pid
-        wait_for(connected, 20, f"{node.name} has its script")
-        before = node.run()["counted"]
-        wait_for(lambda: node.run()["counted"] > before + 2, 30, f"rounds count {node.name}: {node.run()}")
-
-    def equal(self, *nodes):
-        """All have the same state at one round."""
-        def same():
-            runs = [node.run() for node in nodes]
-            return len({(run["applied"], run["state_root"]) for run in runs}) == 1
-        wait_for(same, 30, "replicas are equal")
+        subprocess.run([*self.command, "--write", self.model], check=True)
+        self.founder, self.token = self.founds_any(SPIRALS, self.model)
 
     def test_scripts_of_two_members_train_and_a_third_holds_the_same(self):
         joiner, third = self.joined("joiner", self.token), self.joined("third", self.token)
@@ -65,11 +34,9 @@ class Script(SystemTest):
         wait_for(lambda: 0 < self.founder.run().get("loss", 9) < 0.2, 120, "it learns")
         for script in scripts:
             script.terminate()
-        wait_for(lambda: self.founder.ask("status")["state"] == "waiting", 20, "the founder waits again")
-        wait_for(lambda: joiner.ask("status")["state"] == "waiting", 20, "the joiner waits again")
+        self.waits(self.founder, joiner)
         self.equal(self.founder, joiner, third)
-        audit = third.ask("audit")
-        self.assertEqual((audit["twice"], audit["n_findings"]), (0, 0))
+        audit = self.counts_nothing_twice(third)
         self.assertGreater(min(member["counted"] for member in audit["members"] if member["name"] != "third"), 2)
 
         # The export is the trained model, not the first one.
@@ -99,11 +66,9 @@ class Script(SystemTest):
             self.trains(node, script)
         for script in scripts:
             script.kill()
-        for node in nodes:
-            wait_for(lambda n=node: n.ask("status")["state"] == "waiting", 20, "no script is left")
+        self.waits(*nodes)
         self.equal(*nodes)
-        audit = joiner.ask("audit")
-        self.assertEqual((audit["twice"], audit["n_findings"]), (0, 0))
+        self.counts_nothing_twice(joiner)
 
     def test_a_pause_makes_the_script_wait_and_resume_lets_it_go_on(self):
         script = self.script(self.founder)
@@ -134,7 +99,7 @@ class Script(SystemTest):
     def test_a_script_that_ends_by_itself_has_given_its_steps(self):
         script = self.script(self.founder, "--steps", "3000", "--quiet")
         self.assertEqual(script.wait(60), 0)
-        wait_for(lambda: self.founder.ask("status")["state"] == "waiting", 20, "it is gone")
+        self.waits(self.founder)
         wait_for(lambda: self.founder.ask("audit")["samples"] == 3000 * 32, 20, f"all of it is counted: {self.founder.ask('audit')}")
         self.assertIn("script.down", self.founder.tail(200))
 

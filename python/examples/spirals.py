@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A whole script that trains a run: a small network that tells the arms of a spiral apart.
+"""A small network that tells the arms of a spiral apart, trained by the members of a run.
 
-    python3 example_spirals.py --write spirals.safetensors     # once: the first weights
-    dpnode run create spirals.yaml --from spirals.safetensors  # docs/PYTORCH.md has spirals.yaml
-    python3 example_spirals.py                                 # on each machine of the run
+    DPNODE_FIRST_WEIGHTS=spirals.safetensors python3 spirals.py   # once: the first weights
+    dpnode run create spirals.yaml --from spirals.safetensors     # docs/PYTORCH.md has spirals.yaml
+    python3 spirals.py                                            # on each machine of the run
 """
 
 import argparse
@@ -37,26 +37,20 @@ class Spirals(torch.utils.data.Dataset):
 
 
 def network():
-    torch.manual_seed(2)  # The run's weights replace these; --write makes them the first ones.
     return nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, ARMS))
 
 
 def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    words.add_argument("--write", metavar="FILE", help="write the first weights and end")
-    words.add_argument("--dir", help="the node's directory")
     words.add_argument("--steps", type=int, help="end after so many")
     words.add_argument("--offline", action="store_true", help="without a node")
     given = words.parse_args()
 
-    model = network()
-    if given.write:
-        dpnode.save_model(model, given.write)
-        return
     torch.set_num_threads(1)
+    model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     steps = 0
-    with dpnode.DiLoCo(model, optimizer, dir=given.dir, offline=given.offline) as run:
+    with dpnode.DiLoCo(model, optimizer, offline=given.offline) as run:
         run.on("round", lambda number: print(f"round {number}: loss {loss.item():.3f}, {run.tokens} samples", flush=True))
         for points, arms in run.shard(Spirals(), batch_size=64):
             loss = nn.functional.cross_entropy(model(points), arms)
