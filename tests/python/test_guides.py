@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""docs/PYTORCH.md: the code after "# after" of each guide trains."""
+
+import os
+import re
+import types
+
+import kit
+import dpnode
+
+if kit.has("torch"):
+    import torch
+    from torch import nn
+
+GUIDE = os.path.join(os.path.dirname(kit.PACKAGE), "docs", "PYTORCH.md")
+STEPS = 3
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def blocks(kind):
+    """{heading of the section: [blocks of code of that kind]}."""
+    found, heading, fence = {}, "", None
+    for line in read(GUIDE).splitlines():
+        if fence is not None and line == "```":
+            fence = None
+        elif fence is not None:
+            fence.append(line)
+        elif line == "```" + kind:
+            fence = []
+            found.setdefault(heading, []).append(fence)
+        elif line.startswith("#"):
+            heading = line.strip("# ")
+    return found
+
+
+class Enough(Exception):
+    """The loop has taken its steps; it would go on for ever."""
+
+
+class Samples:
+    """100 items, each its own index."""
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        return torch.tensor([float(index)])
+
+
+if kit.has("torch"):
+    class Container(torch.optim.Optimizer):
+        """Several optimizers in the shape of torchtitan's container: an Optimizer whose step calls theirs."""
+
+        def __init__(self, parameters):
+            parameters = list(parameters)
+            self.optimizers = [torch.optim.AdamW([parameter]) for parameter in parameters]
+            super().__init__(parameters, {})
+
+        def step(self, closure=None):
+            for optimizer in self.optimizers:
+                optimizer.step()
+
+    class Model(nn.Linear):
+        """Its answer has a loss, as models of Hugging Face."""
+
+        def forward(self, x):
+            return types.SimpleNamespace(loss=super().forward(x).square().mean())
+
+
+class Guides(kit.Test):
+    def setUp(self):
+        super().setUp()
+        self.played = self.worker(weights=[0.5, 0.25])
+        before = os.environ.get("DPNODE_DIR")
+        os.environ["DPNODE_DIR"] = self.dir
+        self.addCleanup(lambda: os.environ.pop("DPNODE_DIR") if before is None else os.environ.update(DPNODE_DIR=before))
+        self.model = Model(1, 1)
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+        self.steps = 0
+
+    def step(self, batch, optimizer=None):
+        """The body that the guides leave out."""
+        if self.steps == STEPS:
+            raise Enough
+        self.model(batch).loss.backward()
+        (optimizer or self.optimizer).step()
+        (optimizer or self.optimizer).zero_grad()
+        self.steps += 1
+
+    def trains(self, heading, samples, /, **names):
+        """Runs what the section has after `# after`, its `...` as a step, and finds those steps in the run."""
+        code = "\n".join(blocks("python")[heading][0])
+        after = re.search(r"^# after.*\n((?s:.*))", code, re.MULTILINE).group(1)
+        body = re.sub(r"^( *)\.\.\.( *#.*)?$", r"\1step(batch)", after, flags=re.MULTILINE)
+        scope = {"dpnode": dpnode, "torch": torch, "model": self.model, "optimizer": self.optimizer, "dataset": Samples(),
+                 "step": lambda batch: self.step(batch, scope.get("inner")), **names}
+        try:
+            exec(compile(body, heading, "exec"), scope)
+        except Enough:
+            pass
+        self.assertEqual(self.played.header()[:2], (STEPS, STEPS * samples), body)
+        self.assertNotEqual(self.model.weight.item(), 0.25)
+        return scope
+
+    def test_hivemind(self):
+        batches = [torch.ones(32, 1)] * STEPS
+        self.trains("hivemind's Optimizer", 32, loader=batches)["opt"].shutdown()
+
+    def test_torchft(self):
+        self.trains("torchft's DiLoCo", 64)
+
+    def test_torchtitan(self):
+        training = types.SimpleNamespace(local_batch_size=8, steps=STEPS)
+        trainer = types.SimpleNamespace(model_parts=[self.model], optimizers=Container(self.model.parameters()), step=0,
+                                        config=types.SimpleNamespace(training=training), dataloader=[torch.ones(8, 1)] * STEPS,
+                                        batch_generator=iter)
+        trainer.train_step = lambda data: self.step(next(data), trainer.optimizers)
+        self.trains("torchtitan's semi-sync training", 8, self=trainer)
+
+    def test_pccl(self):
+        self.trains("PCCL", 8)
+
+    def test_distributed_data_parallel(self):
+        self.trains("DistributedDataParallel", 8)
+
+    def test_each_guide_is_run(self):
+        guided = {heading for heading, code in blocks("python").items() if any("# after" in "\n".join(one) for one in code)}
+        self.assertEqual(guided, {"hivemind's Optimizer", "torchft's DiLoCo", "torchtitan's semi-sync training", "PCCL",
+                                  "DistributedDataParallel"})
+
+
+if __name__ == "__main__":
+    kit.main(needs=["torch"])
