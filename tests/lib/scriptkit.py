@@ -20,6 +20,17 @@ round: {time: 0.5, steps_max: 200}
 vote: {uptime: 0}
 """
 
+# A round has one step on a busy machine and a hundred on an idle one; mode average learns in both, without an outer momentum.
+AVERAGED = """name: example
+model: {{arch: external}}
+data: {{samples: {samples}, unit: {unit}}}
+train: {{total_tokens: {tokens}}}
+members: {{trust: members}}
+round: {{time: 0.5, mode: average}}
+vote: {{uptime: 0}}
+"""
+ENDS_S = 180  # within which the scripts of such a run end
+
 
 def python_with(*modules):
     """This Python or Debian's, whose PyTorch needs it; None if neither has the modules."""
@@ -96,3 +107,28 @@ class ScriptTest(SystemTest):
         audit = node.ask("audit")
         self.assertEqual((audit["twice"], audit["n_findings"]), (0, 0))
         return audit
+
+    def trained(self, **manifest):
+        """Two members train until the run has its tokens and their scripts end. Returns their outputs and a node."""
+        founder, token = self.founds_any(AVERAGED.format(**manifest), self.first_weights("first.safetensors"))
+        joiner = self.joined("joiner", token)
+        wait_for(lambda: joiner.run().get("trainer") == "up", 30, "the joiner holds the model")
+        # Paused until both are there: else one alone may have trained for all tokens while the other still imports PyTorch.
+        for node in (founder, joiner):
+            node.ask("pause")
+        scripts = [self.script(node) for node in (founder, joiner)]
+        for node, script in zip((founder, joiner), scripts):
+            wait_for(lambda n=node, s=script: n.run().get("script_pid") == s.pid, ENDS_S, f"{node.name} has its script")
+        for node in (founder, joiner):
+            node.ask("resume")
+        outputs = []
+        for script in scripts:
+            out, errors = script.communicate(timeout=ENDS_S)
+            self.assertEqual(script.returncode, 0, errors)
+            outputs.append(out)
+        self.waits(founder, joiner)
+        self.equal(founder, joiner)
+        audit = self.counts_nothing_twice(founder)
+        self.assertGreater(min(member["counted"] for member in audit["members"]), 0)
+        self.assertGreaterEqual(founder.run()["tokens"], manifest["tokens"])
+        return outputs, founder

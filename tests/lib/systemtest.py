@@ -26,9 +26,9 @@ model: {layers: 128, width: 1152, heads: 9, context: 16384, vocab: 300}
 VAST_BYTES = 70 << 30 # training it takes more
 
 
-def tiny_text(path, size=60_000):
-    """Words of a small language, always the same."""
-    chance = random.Random(7)
+def tiny_text(path, size=60_000, seed=7):
+    """Words of a small language, always the same for a seed."""
+    chance = random.Random(seed)
     words = ["".join(chance.choice("abcdefgh") for _ in range(chance.randint(2, 5))) for _ in range(60)]
     with open(path, "w", encoding="utf-8") as file:
         written = 0

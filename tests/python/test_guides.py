@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""docs/PYTORCH.md: the code after "# after" of each guide trains."""
+"""docs/PYTORCH.md: the code after "# after" of each guide trains, and the shown difference of nanogpt.py is the true one."""
 
+import difflib
 import os
 import re
 import types
@@ -13,6 +14,8 @@ if kit.has("torch"):
     from torch import nn
 
 GUIDE = os.path.join(os.path.dirname(kit.PACKAGE), "docs", "PYTORCH.md")
+EXAMPLES = os.path.join(kit.PACKAGE, "examples")
+LINES_CHANGED_MAX = 10
 STEPS = 3
 
 
@@ -131,6 +134,18 @@ class Guides(kit.Test):
         guided = {heading for heading, code in blocks("python").items() if any("# after" in "\n".join(one) for one in code)}
         self.assertEqual(guided, {"hivemind's Optimizer", "torchft's DiLoCo", "torchtitan's semi-sync training", "PCCL",
                                   "DistributedDataParallel"})
+
+
+class NanoGpt(kit.Test):
+    def test_the_shown_difference_is_the_true_one_and_short(self):
+        plain, ported = (read(os.path.join(EXAMPLES, name)).splitlines() for name in ("nanogpt.py", "nanogpt_dpnode.py"))
+        true = [line.rstrip() for line in difflib.unified_diff(plain, ported, n=1, lineterm="")][2:]
+        self.assertEqual(blocks("diff")["nanoGPT"], [true])
+        self.assertNotIn("dpnode", "\n".join(plain))
+        added = [line for line in true if line.startswith("+")]
+        removed = [line for line in true if line.startswith("-")]
+        self.assertLessEqual(len(removed), len(added))
+        self.assertLessEqual(len(added), LINES_CHANGED_MAX)
 
 
 if __name__ == "__main__":
