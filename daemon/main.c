@@ -272,6 +272,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
                           dp_status_text(status));
     }
     dp_config_live_load(daemon->live, daemon->store);
+    dp_store_limit(daemon->store, daemon->config->store_max); /* An order may say another quota. */
     DP_TRY(dp_bandwidth_limiter_open(&daemon->bandwidth_limiter, daemon, dp_unix_ms));
     DP_TRY(dp_suspension_open(&daemon->suspension, daemon, NULL));
     const dp_event_log_hooks hooks = {daemon, on_entry, on_round};

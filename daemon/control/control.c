@@ -283,6 +283,9 @@ static void name_user(uid_t uid, char *name, size_t size)
     } else {
         snprintf(name, size, "uid %u", (unsigned)uid);
     }
+    for (char *at = name; *at != '\0'; at++) { /* Rows of the store and terminals take ASCII. */
+        *at = (char)(*at < ' ' || *at > '~' ? '?' : *at);
+    }
 }
 
 void dp_call_user(const dp_call *call, char *name, size_t size)

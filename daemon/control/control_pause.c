@@ -131,7 +131,8 @@ void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     if (!read_end(call, parameters, now_ms, &pause)) {
         return;
     }
-    if (!paused || pause.since_ms == 0) { /* The first order sets the start. */
+    /* The first order sets the start; who sets an end answers for it. */
+    if (!paused || pause.since_ms == 0 || pause.for_ms != 0 || pause.until_ms != 0) {
         pause.since_ms = now_ms;
         dp_call_user(call, pause.user, sizeof pause.user);
     }

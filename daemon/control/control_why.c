@@ -247,6 +247,9 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
                  "paused by its owner%s, and %s. To train again: dpnode resume. To change the "
                  "limits: dpnode limits",
                  order, causes);
+    } else if (strcmp(word, "limits") ==
+               0) { /* They cannot be read: nothing ends that by itself. */
+        snprintf(text, size, "training is stopped: %s. This node stays a member and votes", causes);
     } else {
         snprintf(text, size,
                  "training stopped by the %s: %s. This node stays a member, votes, and resumes "

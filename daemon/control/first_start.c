@@ -353,12 +353,21 @@ static bool names_no_other(const dp_driver *driver, const dp_invite *invite)
     return true;
 }
 
-/* A new invite would name another node. */
-static bool knows_other(const dp_driver *driver)
+/* The invite names a voter that is linked now, or there is none to name. An address of this node of
+ * before, at which nobody answers any more, is not enough. */
+static bool names_a_linked_voter(const dp_driver *driver, const dp_invite *invite)
 {
     dp_address all[DP_TOKEN_ADDRESSES_MAX];
     const uint32_t n_own = dp_driver_addresses(driver, all);
-    return dp_invite_addresses(driver, all) > n_own;
+    const uint32_t n_all = dp_invite_addresses(driver, all);
+    for (uint32_t k = n_own; k < n_all; k++) {
+        for (uint8_t i = 0; i < invite->n_addresses; i++) {
+            if (dp_address_equal(&all[k], &invite->addresses[i])) {
+                return true;
+            }
+        }
+    }
+    return n_all <= n_own;
 }
 
 /* Keeps an invite of this run in the file that is valid for long enough, and names other nodes when
@@ -383,7 +392,7 @@ static void keep_invite(dp_first_start *start, int error, const token_text *toke
     const bool lasts = own && invite->psk_epoch == facts->psk_epoch &&
                        dp_invite_check(invite, dp_unix_ms() + INVITE_HALF_MS, NULL, NULL) == DP_OK;
     const bool alone = lasts && names_no_other(start->daemon->driver, invite);
-    const bool good = lasts && !(alone && knows_other(start->daemon->driver));
+    const bool good = lasts && names_a_linked_voter(start->daemon->driver, invite);
     if (good || !start->daemon->has_root) {
         start->problem.code[0] = good ? '\0' : start->problem.code[0];
         look_later(start, alone && start->daemon->has_root ? INVITE_ALONE_MS : INVITE_LOOK_MS);

@@ -54,6 +54,7 @@ static bool read_word(const char *folder, const char *name, const char *file, ch
 
 typedef struct supplies {
     unsigned mains;
+    unsigned batteries; /* of the machine */
     unsigned online;
     unsigned discharging;
     unsigned odd;
@@ -71,6 +72,7 @@ static void add_supply(supplies *found, const char *folder, const char *name)
         if (read_word(folder, name, "scope", word) && strcmp(word, "Device") == 0) {
             return; /* of a mouse, not of the machine */
         }
+        found->batteries++;
         found->odd += read_word(folder, name, "status", word) ? 0 : 1;
         found->discharging += strcmp(word, "Discharging") == 0 ? 1 : 0;
         return;
@@ -111,8 +113,10 @@ static dp_machine_power look_at_power(const char *root)
     if (found.odd > 0) {
         return DP_MACHINE_POWER_UNKNOWN;
     }
-    return found.mains > 0 || found.discharging > 0 ? DP_MACHINE_POWER_BATTERY
-                                                    : DP_MACHINE_POWER_MAINS;
+    /* A free USB-C port of a machine without a battery is a supply that is not online. */
+    return (found.mains > 0 && found.batteries > 0) || found.discharging > 0
+               ? DP_MACHINE_POWER_BATTERY
+               : DP_MACHINE_POWER_MAINS;
 }
 
 /* ---- load ---- */
@@ -149,20 +153,23 @@ static bool read_process(const char *root, const char *name, process *out)
     unsigned parent = 0;
     unsigned long long user = 0;
     unsigned long long system = 0;
+    unsigned long long ended_user = 0; /* of children that have ended */
+    unsigned long long ended_system = 0;
     snprintf(path, sizeof path, "%s/proc/%.20s/stat", root, name);
     const char *const fields = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
     if (fields == NULL || sscanf(fields, /* NOLINT(cert-err34-c) */
-                                 ") %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &parent,
-                                 &user, &system) != 3) {
+                                 ") %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+                                 "%llu %llu %llu %llu",
+                                 &parent, &user, &system, &ended_user, &ended_system) != 5) {
         return false;
     }
     *out = (process){.pid = (uint32_t)strtoul(name, NULL, 10),
                      .parent = parent,
-                     .ticks = (uint64_t)user + system};
+                     .ticks = (uint64_t)user + system + ended_user + ended_system};
     return true;
 }
 
-static uint32_t read_processes(const char *root, process *all, uint32_t self)
+static uint32_t read_processes(const char *root, process *all, uint32_t self, uint32_t script)
 {
     char folder[PATH_BYTES];
     uint32_t n = 0;
@@ -173,7 +180,7 @@ static uint32_t read_processes(const char *root, process *all, uint32_t self)
     while (dir != NULL && (entry = readdir(dir)) != NULL && n < PROCESSES_MAX) {
         if (isdigit((unsigned char)entry->d_name[0]) &&
             read_process(root, entry->d_name, &all[n])) {
-            all[n].own = all[n].pid == self;
+            all[n].own = all[n].pid == self || (script != 0 && all[n].pid == script);
             n++;
         }
     }
@@ -193,8 +200,9 @@ static bool has_own_parent(const process *all, uint32_t n, uint32_t parent)
     return false;
 }
 
-/* The ticks of self and its living descendants. False: no memory, or self is not there. */
-static bool read_own(const char *root, uint32_t self, uint64_t *ticks)
+/* The ticks of self, of the script, and of their descendants. False: no memory, or self is not
+ * there. */
+static bool read_own(const char *root, uint32_t self, uint32_t script, uint64_t *ticks)
 {
     process *const all = dp_alloc(PROCESSES_MAX, sizeof *all);
     bool any = false;
@@ -202,7 +210,7 @@ static bool read_own(const char *root, uint32_t self, uint64_t *ticks)
     if (all == NULL) {
         return false;
     }
-    const uint32_t n = read_processes(root, all, self);
+    const uint32_t n = read_processes(root, all, self, script);
     bool more = true;
     for (int depth = 0; more && depth < DEPTH_MAX; depth++) {
         more = false;
@@ -221,18 +229,18 @@ static bool read_own(const char *root, uint32_t self, uint64_t *ticks)
     return any;
 }
 
-static void look_at_load(dp_machine_use *use, const char *root, uint32_t self)
+static void look_at_load(dp_machine_use *use, const char *root, uint32_t self, uint32_t script)
 {
     uint64_t busy = 0;
     uint64_t all = 0;
     uint64_t own = 0;
     use->has_load = false;
-    if (!read_totals(root, &busy, &all) || !read_own(root, self, &own)) {
+    if (!read_totals(root, &busy, &all) || !read_own(root, self, script, &own)) {
         use->has_before = false;
         return;
     }
     if (use->has_before && all > use->all && busy >= use->busy) {
-        /* A descendant that has ended takes its time with it. */
+        /* A script that has ended takes its time with it. */
         const uint64_t mine = own > use->own ? own - use->own : 0;
         const uint64_t worked = busy - use->busy;
         const uint64_t others = worked > mine ? worked - mine : 0;
@@ -321,10 +329,11 @@ static void look_at_input(dp_machine_use *use, const char *root, uint64_t unix_s
     use->input_s = newest > unix_s ? 0 : unix_s - newest;
 }
 
-void dp_machine_use_look(dp_machine_use *use, const char *root, uint32_t self, uint64_t unix_s)
+void dp_machine_use_look(dp_machine_use *use, const char *root, uint32_t self, uint32_t script,
+                         uint64_t unix_s)
 {
     use->power = look_at_power(root);
-    look_at_load(use, root, self);
+    look_at_load(use, root, self, script);
     look_at_input(use, root, unix_s);
 }
 

@@ -32,16 +32,18 @@ typedef struct dp_machine_use {
     bool has_before;
 } dp_machine_use;
 
-/* Looks again. root: "", or for tests a folder with sys, proc and dev. self: the process whose
- * work, and that of its descendants, is not that of others.
+/* Looks again. root: "", or for tests a folder with sys, proc and dev. self, script:
+ * the processes whose work, and that of their descendants, is not that of others; script: of the
+ * node's script (docs/TRAINER.md), 0: none.
  *
- * Power: on mains if a mains or USB supply is online; on battery if there are such supplies and
- * none is online, or if there is none and a battery of the machine discharges.
- * Load: /proc/stat without idle, iowait and steal, less the times of self's processes.
+ * Power: on mains if a mains or USB supply is online; on battery if the machine has a
+ * battery and such supplies of which none is online, or if its battery discharges.
+ * Load: /proc/stat without idle, iowait and steal, less the times of own processes.
  * Input: the newest access to /dev/tty1 and on, and to /dev/pts, which reading updates; and
  * interrupts of i8042, which keyboards and touchpads of most laptops use. Keyboards on USB are not
  * seen. */
-void dp_machine_use_look(dp_machine_use *use, const char *root, uint32_t self, uint64_t unix_s);
+void dp_machine_use_look(dp_machine_use *use, const char *root, uint32_t self, uint32_t script,
+                         uint64_t unix_s);
 
 enum {
     DP_MACHINE_INPUT_S = 180,    /* after an input the machine is in use for so long */

@@ -15,6 +15,7 @@ struct dp_machine_watch {
     pthread_t thread;
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t changed;
+    uint32_t script; /* 0: none */
     bool stop;
     bool ended;
     bool orphaned; /* nobody joins the thread: it frees all */
@@ -52,8 +53,9 @@ static void *run(void *context)
     while (!watch->stop) {
         watch->looking = true;
         watch->began_ms = now_ms();
+        const uint32_t script = watch->script;
         pthread_mutex_unlock(&watch->lock);
-        dp_machine_use_look(&use, watch->root, watch->self, (uint64_t)time(NULL));
+        dp_machine_use_look(&use, watch->root, watch->self, script, (uint64_t)time(NULL));
         pthread_mutex_lock(&watch->lock);
         watch->looking = false;
         watch->seen = true;
@@ -118,6 +120,15 @@ void dp_machine_watch_close(dp_machine_watch *watch)
         free_all(watch);
     } else {
         pthread_detach(thread);
+    }
+}
+
+void dp_machine_watch_script(dp_machine_watch *watch, uint32_t pid)
+{
+    if (watch != NULL) {
+        pthread_mutex_lock(&watch->lock);
+        watch->script = pid;
+        pthread_mutex_unlock(&watch->lock);
     }
 }
 

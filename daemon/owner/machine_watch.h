@@ -20,6 +20,9 @@ DP_MUST dp_status dp_machine_watch_open(dp_machine_watch **watch, const char *ro
 /* Returns within a second, also if the thread hangs; that one frees the rest when it returns.
  * Accepts NULL. */
 void dp_machine_watch_close(dp_machine_watch *watch);
+/* The work of this process, and of its descendants, is the node's own from the next look on; 0: of
+ * none but self. Accepts NULL. */
+void dp_machine_watch_script(dp_machine_watch *watch, uint32_t pid);
 /* The last look. False: none has ended yet, or the present one takes longer than late_ms, or NULL;
  * *hangs says which. Any thread. */
 bool dp_machine_watch_see(dp_machine_watch *watch, uint64_t late_ms, dp_machine_use *use,

@@ -31,7 +31,7 @@ dp_view dp_pause_write(const dp_pause *pause, uint8_t out[DP_PAUSE_BYTES_MAX])
 static bool is_plain(dp_view name)
 {
     for (size_t i = 0; i < name.size; i++) {
-        if (name.data[i] <= ' ' || name.data[i] > '~') {
+        if (name.data[i] < ' ' || name.data[i] > '~') { /* "uid 10001" has a space. */
             return false;
         }
     }

@@ -169,7 +169,12 @@ static void watch_machine(dp_suspension *suspension)
 static void look_at_machine(dp_suspension *suspension)
 {
     const dp_config *const config = suspension->daemon->config;
+    dp_driver_view view = {.script_pid = 0};
     watch_machine(suspension);
+    if (suspension->daemon->driver != NULL) {
+        dp_driver_look(suspension->daemon->driver, &view);
+    }
+    dp_machine_watch_script(suspension->watch, view.script_pid);
     suspension->sees = dp_machine_watch_see(suspension->watch, DP_MACHINE_WATCH_LATE_MS,
                                             &suspension->use, &suspension->hangs);
     if (suspension->sees) {

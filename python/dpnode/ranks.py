@@ -42,6 +42,7 @@ OPEN, STEP, LOOK, ROUND, DRAW, CLOSE = range(6)  # points
 POINTS = ("the beginning of the run", "the look after a step", "a look without a step", "the wait for a round",
           "a draw of samples", "the end of the run")
 TEXT_MAX = 4000
+BACKLOG = 4096  # anybody of this machine may connect, and is let go
 DEALT_MAX = 8000
 
 _WORDS = struct.Struct("<II")
@@ -115,12 +116,10 @@ def failure_of(packet: bytes) -> Error:
     return kind(code, what, why, fix) if kind is errors.Refused else kind(what, why, fix)
 
 
-def _check_user(sock: socket.socket) -> None:
+def _is_own(sock: socket.socket) -> bool:
     """Sockets without a file have no owner, so each side looks who the other is."""
     user = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
-    if user not in (os.geteuid(), 0):
-        raise RankLost("a rank of the script runs as another user", f"as user {user}, and this one as {os.geteuid()}",
-                       "start all ranks as one user")
+    return user in (os.geteuid(), 0)
 
 
 class _End:
@@ -188,7 +187,7 @@ class Hub:
         self._listener: Optional[socket.socket] = socket.socket(socket.AF_UNIX, packets.KIND)
         try:
             self._listener.bind("\0" + self.address)
-            self._listener.listen(ranks)
+            self._listener.listen(BACKLOG)
         except BaseException:
             self.close()
             raise
@@ -204,8 +203,10 @@ class Hub:
             except OSError as error:
                 raise RankLost("not all ranks of the script have come", f"{len(self._ends) + 1} of {self.ranks} are here",
                                "see what the others wrote; begin the run in every rank") from error
+            if not _is_own(sock):
+                sock.close()  # The name of the socket is no secret to this machine: that is no rank.
+                continue
             self._ends.append(_End(sock, "a rank"))
-            _check_user(sock)
             packet, _ = self._ends[-1].receive(deadline, POINTS[OPEN])
             if kind_of(packet) != INTRO:
                 raise RankLost("a rank of the script spoke out of turn", f"message {kind_of(packet)}", "start the script again")
@@ -297,7 +298,9 @@ class Spoke:
         try:
             sock.settimeout(wait_s)
             sock.connect("\0" + address)
-            _check_user(sock)
+            if not _is_own(sock):
+                raise RankLost("rank 0 of the script runs as another user", f"this one runs as user {os.geteuid()}",
+                               "start all ranks as one user")
         except BaseException:
             self.close()
             raise

@@ -2,11 +2,13 @@
 """Several processes of a script are one member: the same looks, weights, samples and errors in each. Without any framework."""
 
 import os
+import socket
 import time
 
 import kit
-from dpnode import follower
+from dpnode import follower, packets
 from dpnode.memory import Memory
+from dpnode.ranks import Hub, Spoke
 from rank_kit import Error, Group, Pieces, raised, session
 
 
@@ -542,6 +544,31 @@ class Errors(RanksTest):
         for error in self.group(body, n=2).turn():
             self.assertEqual(error.kind, "RankLost")
             self.assertIn("rank 1 is at a look without a step after 0 steps, rank 0 at a draw of samples", error.text)
+
+    def test_another_user_who_connects_in_the_place_of_a_rank_is_let_go(self):
+        """What a stranger gains: the name of the socket is seen in /proc/net/unix; he is let go, and the ranks meet all the same."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root to be another user")
+        hub = Hub(2, wait_s=30)
+        self.addCleanup(hub.close)
+        out, into = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.setuid(65534)
+            strange = socket.socket(socket.AF_UNIX, packets.KIND)
+            strange.connect("\0" + hub.address)
+            os.write(into, b"here")
+            os._exit(0 if strange.recv(1) == b"" else 1)
+        self.assertEqual(os.read(out, 4), b"here") # before the rank
+        spoke = Spoke(hub.address, 1, b"digest", wait_s=30)
+        self.addCleanup(spoke.close)
+        board = os.memfd_create("board")
+        self.addCleanup(os.close, board)
+        hub.admit(b"digest", board, 2)
+        fd, ranks, tensors = spoke.board()
+        os.close(fd)
+        self.assertEqual((ranks, tensors), (2, 2))
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_a_rank_that_does_not_come_ends_in_an_error(self):
         worker = self.worker()

@@ -54,6 +54,16 @@ class Config(SystemTest):
         node.start()
         self.assertEqual((self.setting(node, "upload-max")["value"], self.setting(node, "upload-max")["from"]), ("7", "order"))
 
+    def test_an_ordered_size_of_the_store_holds_after_a_restart(self):
+        path = self.write("store-max = 1K\n")  # less than an empty store: every write would fail
+        node = self.folder.node("n1").start()
+        node.ask("limits", "--disk", "50GB")
+        node.end()
+        node.arguments = [*node.arguments, "--config", path]
+        node.start()
+        node.ask("limits", "--nice", "5")  # is stored
+        self.assertEqual(self.setting(node, "store-max")["from"], "order")
+
     def test_the_manual_names_what_changes_without_a_restart(self):
         node = self.folder.node("n1").start()
         with open(os.path.join(ROOT, "docs", "man", "dpnoded.8"), encoding="utf-8") as file:

@@ -18,6 +18,8 @@ class Owner(SystemTest):
         self.machine = os.path.join(self.folder.path, "machine")
         self.put("sys/class/power_supply/AC/type", "Mains\n")
         self.put("sys/class/power_supply/AC/online", "1\n")
+        self.put("sys/class/power_supply/BAT0/type", "Battery\n")
+        self.put("sys/class/power_supply/BAT0/status", "Not charging\n")
         self.put("sys/class/hwmon/hwmon0/name", "coretemp\n")
         self.put("sys/class/hwmon/hwmon0/temp1_input", "40000\n")
         first, token = self.found()

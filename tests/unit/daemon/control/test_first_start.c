@@ -34,6 +34,7 @@ static struct {
     bool tool_waits;
     bool creates;     /* dpnode run create succeeds */
     bool knows_other; /* a voter that is linked */
+    uint16_t port;    /* of this node; 0: 1 */
 } net;
 
 void dp_run_join_unasked(dp_daemon *daemon, dp_view token)
@@ -105,7 +106,8 @@ const dp_manifest *dp_driver_manifest(const dp_driver *driver)
 uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
 {
     (void)driver;
-    addresses[0] = (dp_address){.kind = DP_ADDRESS_IP4, .port = 1};
+    addresses[0] =
+        (dp_address){.kind = DP_ADDRESS_IP4, .port = net.port != 0 ? net.port : (uint16_t)1};
     return 1;
 }
 
@@ -523,6 +525,25 @@ static void an_invite_that_names_its_node_alone_is_replaced_when_another_is_know
     folder_close();
 }
 
+static void an_invite_that_names_an_old_address_of_its_node_alone_is_replaced(void **state)
+{
+    char alone[DP_TOKEN_TEXT_MAX + 1];
+    (void)state;
+    folder_open();
+    create_from("/m.yaml");
+    desk.daemon.driver = desk.driver;
+    desk.daemon.has_root = true;
+    net.has_manifest = true;
+    make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, alone);
+    write_token(alone);
+    net.port = 3; /* The node has moved. */
+    net.knows_other = true;
+    make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, net.tool_output);
+    open_again();
+    wait_for_tools(1);
+    folder_close();
+}
+
 static void an_invite_that_cannot_be_made_or_written_is_named(void **state)
 {
     (void)state;
@@ -627,6 +648,7 @@ int main(void)
         cmocka_unit_test(a_token_of_another_run_is_named_and_not_used),
         cmocka_unit_test(a_manifest_creates_one_run_and_its_invite_is_kept_in_the_file),
         cmocka_unit_test(an_invite_that_names_its_node_alone_is_replaced_when_another_is_known),
+        cmocka_unit_test(an_invite_that_names_an_old_address_of_its_node_alone_is_replaced),
         cmocka_unit_test(an_invite_that_cannot_be_made_or_written_is_named),
         cmocka_unit_test(a_directory_that_has_created_a_run_creates_no_second_one),
         cmocka_unit_test(with_a_token_there_no_run_is_created),

@@ -7,7 +7,7 @@
 #include "tests/lib/check.h"
 #include "tests/lib/fake_root.h"
 
-enum { SELF = 100, NOW_S = 1000000 };
+enum { SELF = 100, SCRIPT = 500, NOW_S = 1000000 };
 
 static void touch(const char *name, long at_s)
 {
@@ -19,7 +19,7 @@ static void touch(const char *name, long at_s)
 
 static dp_machine_use look(dp_machine_use before)
 {
-    dp_machine_use_look(&before, fake_root.path, SELF, NOW_S);
+    dp_machine_use_look(&before, fake_root.path, SELF, SCRIPT, NOW_S);
     return before;
 }
 
@@ -72,10 +72,25 @@ static void a_supply_that_says_nonsense_is_not_believed(void **state)
     put("sys/class/power_supply/AC/online", "");
     assert_int_equal(power(), DP_MACHINE_POWER_UNKNOWN);
     put("sys/class/power_supply/AC/online", "0\n");
+    assert_int_equal(power(), DP_MACHINE_POWER_MAINS); /* There is no battery. */
+}
+
+static void a_free_usb_c_port_does_not_mean_battery(void **state)
+{
+    (void)state;
+    folder("sys/class/power_supply/ucsi");
+    put("sys/class/power_supply/ucsi/type", "USB\n");
+    put("sys/class/power_supply/ucsi/online", "0\n");
+    assert_int_equal(power(), DP_MACHINE_POWER_MAINS);
+    folder("sys/class/power_supply/BAT0");
+    put("sys/class/power_supply/BAT0/type", "Battery\n");
+    put("sys/class/power_supply/BAT0/status", "Not charging\n");
     assert_int_equal(power(), DP_MACHINE_POWER_BATTERY);
 }
 
-static void put_process(unsigned pid, unsigned parent, unsigned long long ticks)
+/* ended: ticks of children that have ended. */
+static void put_parent(unsigned pid, unsigned parent, unsigned long long ticks,
+                       unsigned long long ended)
 {
     char name[64];
     char text[256];
@@ -85,9 +100,14 @@ static void put_process(unsigned pid, unsigned parent, unsigned long long ticks)
     }
     snprintf(name, sizeof name, "proc/%u/stat", pid);
     snprintf(text, sizeof text,
-             "%u (a (b) c) S %u 1 1 0 -1 4194560 1 2 3 4 %llu 0 0 0 20 0 1 0 5\n", pid, parent,
-             ticks);
+             "%u (a (b) c) S %u 1 1 0 -1 4194560 1 2 3 4 %llu 0 %llu 0 20 0 1 0 5\n", pid, parent,
+             ticks, ended);
     put(name, text);
+}
+
+static void put_process(unsigned pid, unsigned parent, unsigned long long ticks)
+{
+    put_parent(pid, parent, ticks, 0);
 }
 
 static void work_of_others_is_what_is_not_of_this_daemon_and_its_children(void **state)
@@ -115,6 +135,36 @@ static void work_of_others_is_what_is_not_of_this_daemon_and_its_children(void *
     assert_false(look(use).has_load);
     put("proc/stat", "cpu  1 2 3 4\n"); /* less than before: another boot */
     assert_false(look(use).has_load);
+}
+
+static void work_of_the_nodes_script_is_not_of_others(void **state)
+{
+    (void)state;
+    folder("proc/1");
+    put("proc/stat", "cpu  1000 0 0 8000 0 0 0 0 0 0\n");
+    put_process(SELF, 1, 0);
+    put_process(SCRIPT, 1, 0);
+    put_process(501, SCRIPT, 0);
+    const dp_machine_use use = look((dp_machine_use){.has_load = false});
+    put("proc/stat", "cpu  1700 0 0 8300 0 0 0 0 0 0\n");
+    put_process(SCRIPT, 1, 600);
+    put_process(501, SCRIPT, 100);
+    assert_int_equal(look(use).others_milli, 0);
+}
+
+static void work_of_a_trainer_that_has_ended_is_not_of_others(void **state)
+{
+    (void)state;
+    folder("proc/1");
+    put("proc/stat", "cpu  1000 0 0 8000 0 0 0 0 0 0\n");
+    put_process(SELF, 1, 0);
+    put_process(200, SELF, 0);
+    put_process(200, SELF, 5000);
+    const dp_machine_use use = look((dp_machine_use){.has_load = false});
+    put("proc/stat", "cpu  1700 0 0 8300 0 0 0 0 0 0\n");
+    put_process(200, 1, 1); /* Its number is another's. */
+    put_parent(SELF, 1, 1, 5699);
+    assert_int_equal(look(use).others_milli, 0);
 }
 
 static void the_newest_input_counts_of_terminals_and_the_keyboard(void **state)
@@ -176,6 +226,9 @@ int main(void)
         in_root(without_supplies_a_machine_is_on_mains),
         in_root(a_laptop_is_on_battery_when_no_supply_is_online),
         in_root(a_supply_that_says_nonsense_is_not_believed),
+        in_root(a_free_usb_c_port_does_not_mean_battery),
+        in_root(work_of_the_nodes_script_is_not_of_others),
+        in_root(work_of_a_trainer_that_has_ended_is_not_of_others),
         in_root(work_of_others_is_what_is_not_of_this_daemon_and_its_children),
         in_root(the_newest_input_counts_of_terminals_and_the_keyboard),
         cmocka_unit_test(a_machine_is_in_use_by_input_or_load_until_it_is_calm),

@@ -10,9 +10,11 @@ static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: looks hang */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned n_looks;
 
-void dp_machine_use_look(dp_machine_use *use, const char *root, uint32_t self, uint64_t unix_s)
+void dp_machine_use_look(dp_machine_use *use, const char *root, uint32_t self, uint32_t script,
+                         uint64_t unix_s)
 {
     assert_string_equal(root, "/fake");
+    use->own = script;
     assert_true(self == 7 && unix_s > 0);
     pthread_mutex_lock(&gate);
     pthread_mutex_unlock(&gate);
@@ -56,7 +58,10 @@ static void it_looks_again_and_again(void **state)
     CHECK_OK(dp_machine_watch_open(&watch, "/fake", 7, 1));
     await_looks(3);
     assert_true(dp_machine_watch_see(watch, 60000, &use, &hangs) && !hangs);
-    assert_true(use.power == DP_MACHINE_POWER_BATTERY && use.input_s >= 2);
+    assert_true(use.power == DP_MACHINE_POWER_BATTERY && use.input_s >= 2 && use.own == 0);
+    dp_machine_watch_script(watch, 9);
+    await_looks(looks() + 2); /* The look under way may have begun before. */
+    assert_true(dp_machine_watch_see(watch, 60000, &use, &hangs) && use.own == 9);
     dp_machine_watch_close(watch);
     assert_false(dp_machine_watch_see(NULL, 0, &use, &hangs));
     dp_machine_watch_close(NULL);

@@ -1,6 +1,7 @@
 /* The bytes of an owner's pause, and the words for it. */
 #include "daemon/owner/pause.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -35,6 +36,18 @@ static void a_pause_of_the_version_before_has_no_end(void **state)
     CHECK_OK(dp_pause_read(&read, dp_view_of(old, sizeof old)));
     CHECK(read.holds && !read.waits && read.since_ms == 1 && read.until_ms == 0);
     assert_string_equal(read.user, "bob");
+}
+
+static void a_user_without_a_name_keeps_the_end(void **state)
+{
+    uint8_t bytes[DP_PAUSE_BYTES_MAX];
+    dp_pause nameless = since_nov;
+    dp_pause read = {.holds = false};
+    (void)state;
+    snprintf(nameless.user, sizeof nameless.user, "uid 10001");
+    CHECK_OK(dp_pause_read(&read, dp_pause_write(&nameless, bytes)));
+    CHECK(read.until_ms == since_nov.until_ms);
+    assert_string_equal(read.user, "uid 10001");
 }
 
 static void bytes_that_are_no_order_pause_as_well(void **state)
@@ -117,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pause_is_read_as_it_was_written),
         cmocka_unit_test(a_pause_of_the_version_before_has_no_end),
+        cmocka_unit_test(a_user_without_a_name_keeps_the_end),
         cmocka_unit_test(bytes_that_are_no_order_pause_as_well),
         cmocka_unit_test(it_is_told_since_when_and_by_whom),
         cmocka_unit_test(

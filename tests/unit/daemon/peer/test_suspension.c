@@ -65,6 +65,12 @@ void dp_machine_watch_close(dp_machine_watch *watch)
     machine.n_open -= watch != NULL ? 1 : 0;
 }
 
+void dp_machine_watch_script(dp_machine_watch *watch, uint32_t pid)
+{
+    (void)watch;
+    (void)pid;
+}
+
 bool dp_machine_watch_see(dp_machine_watch *watch, uint64_t late_ms, dp_machine_use *use,
                           bool *hangs)
 {
