@@ -69,7 +69,8 @@ static const dp_manifest_row rows[] = {
     ROW(round_ms, "round.time", "ms", 1000, 100, 86400000, 30000,
         "Seconds of local work that one round aims at."),
     ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
-        "Most optimizer steps of one round."),
+        "Optimizer steps after which an update is due, also before round.time; a node goes on "
+        "while a round is decided."),
     ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_MIN, DP_CODEC_KEEP_MAX,
         DP_MANIFEST_KEEP_DENSEST,
         "Codec sparse: always one element of 16, 32, 64 or 128 is sent; if not given, 1 of 32 to 1 "
