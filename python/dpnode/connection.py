@@ -58,7 +58,7 @@ class Connection(State):
             self._link.close()
             self._link = None
 
-    # What the node orders.
+    # Orders of the node.
 
     def _obey(self, told: link.Do) -> None:
         """Does what DO says until it is GO or PAUSED."""

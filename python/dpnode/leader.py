@@ -107,7 +107,7 @@ class Leader(Session):
             self._board.samples[0] = self._own_samples
             self._board.losses[0] = self._own_loss
 
-    # What all ranks have agreed on: schedules of the learning rate must be the same in each.
+    # Agreed on by all ranks: schedules of the learning rate must be the same in each.
 
     @property
     def round(self) -> int:
