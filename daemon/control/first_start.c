@@ -394,7 +394,9 @@ static void keep_invite(dp_first_start *start, int error, const token_text *toke
     const bool alone = lasts && names_no_other(start->daemon->driver, invite);
     const bool good = lasts && names_a_linked_voter(start->daemon->driver, invite);
     if (good || !start->daemon->has_root) {
-        start->problem.code[0] = good ? '\0' : start->problem.code[0];
+        if (good) {
+            start->problem.code[0] = '\0';
+        }
         look_later(start, alone && start->daemon->has_root ? INVITE_ALONE_MS : INVITE_LOOK_MS);
         return;
     }
