@@ -48,7 +48,8 @@ class FirstStart(SystemTest):
                         f"{node.name} has {code}: {node.tail(5)}")
         self.assertTrue(told["what"] and told["why"] and told["fix"])
         self.assertIn(f"{code} {told['what']}", node.ask("why")["answer"])
-        self.assertIn(f"{code} {told['what']}", node.tail(100000))
+        # Another thread writes the log, after status has it.
+        wait_for(lambda: f"{code} {told['what']}" in node.tail(100000), PATIENCE_S, f"the log of {node.name} has {code}")
         return told
 
     def test_one_founder_and_two_joiners_need_only_their_environment(self):
