@@ -323,26 +323,28 @@ bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t
 
 bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds, dp_control_error *error)
 {
-    static const struct {
-        const char *unit;
-        uint64_t seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
     const char *text = dp_cmd_option(cmd, name);
-    const char *end = "";
-    uint64_t value = 0;
-    if (text == NULL) {
+    if (text == NULL || dp_span_read(text, seconds)) {
         return true;
-    }
-    const bool digits = read_digits(text, &value, &end);
-    for (size_t i = 0; digits && i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(end, units[i].unit) == 0 && value > 0 && value < UINT32_MAX) {
-            *seconds = value * units[i].seconds;
-            return true;
-        }
     }
     char why[160];
     snprintf(why, sizeof why, "--%s is \"%.40s\"; it must be a time such as 90s, 15m, 24h or 7d",
              name, text);
+    DP_IGNORE(
+        refuse(cmd, error, "an option's time is not valid", why)); /* The caller gets false. */
+    return false;
+}
+
+bool dp_cmd_instant(const dp_cmd *cmd, const char *name, uint64_t now_ms, dp_instant_side side,
+                    uint64_t *unix_ms, dp_control_error *error)
+{
+    const char *const text = dp_cmd_option(cmd, name);
+    if (text == NULL || dp_instant_read(text, now_ms, side, unix_ms)) {
+        return true;
+    }
+    char why[200];
+    snprintf(why, sizeof why, "--%s is \"%.40s\"; it must be %s", name, text,
+             side == DP_INSTANT_AFTER ? DP_INSTANT_FORMS_AFTER : DP_INSTANT_FORMS_BEFORE);
     DP_IGNORE(
         refuse(cmd, error, "an option's time is not valid", why)); /* The caller gets false. */
     return false;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/local_time.h"
 #include "daemon/control/control_msg.h"
 
 enum { DP_OPTIONS_MAX = 14, DP_ARGUMENTS_MAX = 64 };
@@ -88,6 +89,9 @@ bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t
 /* The same for a span of time as seconds: 90, 90s, 15m, 24h, 7d. */
 bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds,
                     dp_control_error *error);
+/* The same for an instant on one side of now (base/local_time.h): 10:40, 2026-11-28T10:40. */
+bool dp_cmd_instant(const dp_cmd *cmd, const char *name, uint64_t now_ms, dp_instant_side side,
+                    uint64_t *unix_ms, dp_control_error *error);
 
 /* Fills an error. code is stable ("E0101"); why and fix may be "". */
 void dp_error_set(dp_control_error *error, int exit, const char *code, const char *fix,

@@ -71,7 +71,7 @@ complete -c dpnode -n '__dpnode_typed logs' -s f -l follow -d 'print new ones un
 complete -c dpnode -n '__dpnode_typed logs' -l only -r -d 'only events whose name begins with one of these words: join,trainer'
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a pause -d 'stop training and stay a member, until resume or for a time'
 complete -c dpnode -n '__dpnode_typed pause' -l for -r -d 'length of the pause, such as 90m or 2h'
-complete -c dpnode -n '__dpnode_typed pause' -l until -r -d 'end of the pause, the next such time of the local clock'
+complete -c dpnode -n '__dpnode_typed pause' -l until -r -d 'end of the pause: 07:30, the next such time of the local clock, or 2026-11-28T07:30'
 complete -c dpnode -n '__dpnode_typed pause' -l after-round -d 'first wait until a round has counted this node\'s work'
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a resume -d 'train again after pause'
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a drain -d 'wait until a round has counted this node\'s work, then stop the daemon'

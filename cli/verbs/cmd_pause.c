@@ -1,7 +1,6 @@
 /* pause, resume, drain, leave: interrupt or end the work of this node. */
 #include <stdio.h>
 
-#include "base/local_time.h"
 #include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
@@ -12,29 +11,15 @@ static const char end_fix[] = "dpnode pause --for 2h   # or: dpnode pause --unti
 static bool read_end(const dp_cmd *cmd, uint64_t *seconds, uint64_t *until_ms,
                      dp_control_error *error)
 {
-    const char *const until = dp_cmd_option(cmd, "until");
-    const char *rest = "";
-    uint32_t minute = 0;
     if (!dp_cmd_seconds(cmd, "for", seconds, error)) {
         return false;
     }
-    if (until == NULL) {
-        return true;
-    }
-    if (*seconds != 0) {
+    if (*seconds != 0 && dp_cmd_option(cmd, "until") != NULL) {
         dp_error_set(error, DP_EXIT_USAGE, "E0001", end_fix, "only one of two options is valid",
                      "--for and --until are given");
         return false;
     }
-    if (!dp_day_time_read(until, &minute, &rest) || *rest != '\0') {
-        char why[120];
-        snprintf(why, sizeof why,
-                 "--until is \"%.40s\"; it must be a local time of the day such as 07:30", until);
-        dp_error_set(error, DP_EXIT_USAGE, "E0001", end_fix, "an option's time is not valid", why);
-        return false;
-    }
-    *until_ms = dp_local_next(dp_print_now_ms(), minute % DP_DAY_MINUTES);
-    return true;
+    return dp_cmd_instant(cmd, "until", dp_print_now_ms(), DP_INSTANT_AFTER, until_ms, error);
 }
 
 static int ask_pause(const dp_cmd *cmd, json_t **result, dp_control_error *error)
@@ -115,7 +100,9 @@ const dp_verb dp_verb_pause = {
     .examples = "  dpnode pause\n  dpnode pause --for 2h\n  dpnode pause --until 07:30\n  dpnode "
                 "pause --after-round\n",
     .options = {{"for", 0, "TIME", "length of the pause, such as 90m or 2h"},
-                {"until", 0, "HH:MM", "end of the pause, the next such time of the local clock"},
+                {"until", 0, "WHEN",
+                 "end of the pause: 07:30, the next such time of the local clock, or "
+                 "2026-11-28T07:30"},
                 {"after-round", 0, NULL, "first wait until a round has counted this node's work"}},
 };
 

@@ -42,11 +42,14 @@ static void a_pause_has_an_end_and_waits_for_a_round_where_that_is_asked(void **
     snprintf(asked, sizeof asked, "{'until_ms': %llu}",
              (unsigned long long)dp_local_next(dp_print_now_ms(), 450));
     assert_true(verb_asked(0, "pause", asked));
+    verb_answer("{'state': 'paused', 'paused': {'text': ''}}");
+    assert_int_equal(VERB(dp_verb_pause, "--until", "2126-11-28T07:30"), 0);
+    assert_true(verb_asked(0, "pause", "{'until_ms': 4951524600000}"));
 }
 
 static void an_end_that_is_no_time_is_refused_before_anything_is_asked(void **state)
 {
-    static const char *const bad[] = {"25:00", "7", "soon", "07:30:00", "2h"};
+    static const char *const bad[] = {"25:00", "7", "soon", "07:30:00", "2h", "2026-13-01T07:30"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(VERB(dp_verb_pause, "--until", bad[i]), DP_EXIT_USAGE);
