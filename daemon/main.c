@@ -23,6 +23,7 @@
 #include "daemon/peer/suspension.h"
 #include "store/chain.h"
 #include "store/dir.h"
+#include "store/journal.h"
 
 enum {
     EXIT_USAGE = 64,
@@ -33,7 +34,8 @@ enum {
     EXIT_DENIED = 77,
     EXIT_CONFIG = 78,
     SIGNALS = 3, /* signals that end the daemon, or reopen the log */
-    AGAIN_MS = 100
+    AGAIN_MS = 100,
+    EVENTS_OF_A_SECOND_BITS = 20
 };
 
 static int exit_of(dp_status status)
@@ -108,16 +110,18 @@ static void make_folders(const char *dir)
 static void on_entry(void *context, const dp_event_log_entry *entry)
 {
     const dp_daemon *daemon = context;
+    (void)entry;
     if (daemon->control != NULL) {
-        dp_control_on_entry(daemon->control, entry);
+        dp_control_on_entry(daemon->control);
     }
 }
 
 static void on_round(void *context, const dp_event_log_round *round)
 {
     const dp_daemon *daemon = context;
+    (void)round;
     if (daemon->control != NULL) {
-        dp_control_on_round(daemon->control, round);
+        dp_control_on_round(daemon->control);
     }
 }
 
@@ -250,6 +254,18 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_r
     return DP_OK;
 }
 
+/* Numbers of events go on above those of every earlier life: the incarnation grows with each start,
+ * and a life of fewer than 2^20 events for each second of it does not reach the next one's; the
+ * journal knows if one did. Below 2^53, which every reader of JSON takes, until the year 2242. */
+static uint64_t first_event(const dp_daemon *daemon)
+{
+    uint64_t last = 0;
+    /* Without it the incarnation alone counts. */
+    DP_IGNORE(dp_journal_last(daemon->store, &last) != DP_OK);
+    const uint64_t first = daemon->incarnation << EVENTS_OF_A_SECOND_BITS;
+    return first > last ? first : last + 1;
+}
+
 /* Everything that may fail before the loop runs. */
 static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, dp_why *why)
 {
@@ -276,8 +292,10 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     DP_TRY(dp_bandwidth_limiter_open(&daemon->bandwidth_limiter, daemon, dp_unix_ms));
     DP_TRY(dp_suspension_open(&daemon->suspension, daemon, NULL));
     const dp_event_log_hooks hooks = {daemon, on_entry, on_round};
+    const uint64_t first_id = first_event(daemon);
     DP_TRY(dp_store_thread_open(&daemon->store_thread, daemon->loop, daemon->store));
     DP_TRY(dp_event_log_open(&daemon->event_log, daemon->loop, daemon->store_thread, &hooks));
+    dp_event_log_begin(daemon->event_log, first_id);
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
     DP_TRY(dp_supervisor_open(&daemon->supervisor, daemon));
     DP_TRY(dp_disk_reserve_open(&daemon->disk_reserve, daemon, DP_DISK_RESERVE_LOOK_MS));

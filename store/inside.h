@@ -36,7 +36,9 @@ struct dp_store {
     unsigned depth;   /* Nesting of dp_store_atomically. */
     dp_status doomed; /* First failure inside the open transaction. */
     bool reserve_held;
-    uint64_t writings; /* Pins given by dp_object_writing. */
+    uint64_t writings;   /* Pins given by dp_object_writing. */
+    bool events_counted; /* n_events is the number of rows of the table event. */
+    uint64_t n_events;
 };
 
 /* ---- chunk.c: rows of chunks.db and the index of them. Hashes are trusted where it says so. */

@@ -66,11 +66,12 @@ ROOMS = {
     "daemon": {
         "owner": "",
         "host": "owner",
+        "history": "host",
         "net": "host",
         "trainer": "host",
         "peer": "owner host net trainer",
-        "control": "owner host net peer trainer",
-        ".": "control owner host net peer trainer",
+        "control": "owner host history net peer trainer",
+        ".": "control owner history host net peer trainer",
     },
     "cli": {".": "", "doctor": ".", "watch": ".", "web": ". doctor watch", "top": ". watch", "verbs": ". doctor top watch web"},
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/json.h"
@@ -9,42 +10,187 @@
 #include "cli/verbs/cmd_rounds.h"
 #include "cli/watch/question.h"
 
-enum { LAST_MAX = 1000000 };
+enum { LAST_MAX = 1000000, LAST_DEFAULT = 20, RETRY_MS = 500, PARAMETERS_MAX = 8 };
 
-typedef struct stream {
-    const dp_cmd *cmd;
-    const char *only; /* beginnings of the names of events, with commas; NULL: all events */
-    uint64_t lines;
-} stream;
+/* The entries that the options name; 0: from the first, or to the newest. */
+typedef struct span {
+    uint64_t since_ms;
+    uint64_t until_ms;
+} span;
+
+/* An end that is a time of the day is the first one after the begin, or without a begin the last
+ * one that was. */
+static bool read_span(const dp_cmd *cmd, uint64_t now_ms, span *wanted, dp_control_error *error)
+{
+    const char *const since = dp_cmd_option(cmd, "since");
+    const char *const until = dp_cmd_option(cmd, "until");
+    *wanted = (span){0};
+    if (!dp_cmd_instant(cmd, "since", now_ms, DP_INSTANT_BEFORE, &wanted->since_ms, error)) {
+        return false;
+    }
+    const bool follows =
+        since != NULL && until != NULL &&
+        dp_instant_read(until, wanted->since_ms, DP_INSTANT_AFTER, &wanted->until_ms);
+    if (!follows &&
+        !dp_cmd_instant(cmd, "until", now_ms, DP_INSTANT_BEFORE, &wanted->until_ms, error)) {
+        return false;
+    }
+    if (until != NULL && wanted->until_ms <= wanted->since_ms) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", "--since 2d --until 1d",
+                     "no time lies between these", "--until is not after --since");
+        return false;
+    }
+    return true;
+}
+
+#define SPAN_OPTIONS                                                                               \
+    {"since", 0, "WHEN", "from then on: 10m, 2h, 3d, 10:40 or 2026-11-28T10:40"},                  \
+    {                                                                                              \
+        "until", 0, "WHEN", "up to then, in the same forms"                                        \
+    }
 
 /* ---- streams ---- */
 
-/* One call of rounds or events with their options; none: the text for an empty list. */
-static int run_stream(const dp_cmd *cmd, const char *method, const char *only,
-                      dp_on_notice *on_notice, const char *none)
+typedef struct stream {
+    const dp_cmd *cmd;
+    const char *method;
+    dp_on_notice *on_notice;
+    const char *only; /* beginnings of the names of events, with commas; NULL: all events */
+    const char *none; /* the text for an empty list */
+    bool follows;
+    uint64_t lines;
+    uint64_t last; /* UINT64_MAX: all that the daemon has */
+    span span;
+    uint64_t began_ms;
+    /* The last entry that it has, to go on after it: id of an event or seq of a round; slot. */
+    uint64_t seq;
+    uint64_t slot;
+} stream;
+
+static bool is_narrow(const stream *self)
+{
+    return self->span.since_ms != 0 || self->span.until_ms != 0 ||
+           dp_cmd_option(self->cmd, "peer") != NULL;
+}
+
+static bool read_stream(stream *self, dp_control_error *error)
+{
+    const dp_cmd *const cmd = self->cmd;
+    self->follows = dp_cmd_option(cmd, "follow") != NULL;
+    self->began_ms = dp_print_now_ms();
+    if (!read_span(cmd, self->began_ms, &self->span, error)) {
+        return false;
+    }
+    self->last = self->only != NULL ? LAST_MAX : is_narrow(self) ? UINT64_MAX : LAST_DEFAULT;
+    if (!dp_cmd_number(cmd, "last", 0, LAST_MAX, &self->last, error)) {
+        return false;
+    }
+    if (self->follows && self->span.until_ms != 0) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001",
+                     "dpnode logs -f   or   dpnode logs --until 11:00",
+                     "only one of two options is valid", "--follow and --until are given");
+        return false;
+    }
+    return true;
+}
+
+/* One call. One that was cut goes on after what it has. */
+static int ask_stream(const stream *self, json_t **result, dp_control_error *error)
+{
+    dp_parameter list[PARAMETERS_MAX];
+    const char *const peer = dp_cmd_option(self->cmd, "peer");
+    uint32_t n = 0;
+    if (self->seq != 0 || self->slot != 0) {
+        list[n++] = (dp_parameter){.key = "after", .number = self->seq};
+        list[n++] = (dp_parameter){.key = "after_slot", .number = self->slot};
+    } else if (self->last != UINT64_MAX) {
+        list[n++] = (dp_parameter){.key = "last", .number = self->last};
+    }
+    list[n++] = (dp_parameter){.key = "follow", .number = self->follows, .is_flag = true};
+    if (self->span.since_ms != 0) {
+        list[n++] = (dp_parameter){.key = "since_ms", .number = self->span.since_ms};
+    }
+    if (self->span.until_ms != 0) {
+        list[n++] = (dp_parameter){.key = "until_ms", .number = self->span.until_ms};
+    }
+    if (peer != NULL) {
+        list[n++] = (dp_parameter){.key = "peer", .text = peer};
+    }
+    const dp_question question = {.method = self->method,
+                                  .parameters = list,
+                                  .n_parameters = n,
+                                  .on_notice = self->on_notice,
+                                  .context = (void *)(uintptr_t)self};
+    return dp_question_ask(self->cmd->socket, 0, &question, result, error);
+}
+
+static bool is_away(const dp_control_error *error)
+{
+    return strcmp(error->code, "E0101") == 0 || strcmp(error->code, "E0103") == 0;
+}
+
+/* Asks, and while the daemon of a list that follows is away, again. */
+static int read_all(stream *self, json_t **result, dp_control_error *error)
+{
+    const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+    int status = ask_stream(self, result, error);
+    bool told = false;
+    if (!self->follows || strcmp(error->code, "E0101") == 0) {
+        return status; /* There was no daemon from the first. */
+    }
+    while (status != 0 && is_away(error)) {
+        const uint64_t lines = self->lines;
+        if (!told) {
+            fprintf(stderr, "the daemon is away; the list goes on when it is back\n");
+        }
+        if (self->seq == 0 && self->slot == 0 && self->span.since_ms == 0) {
+            self->span.since_ms = self->began_ms; /* It has nothing to go on after. */
+            self->last = UINT64_MAX;
+        }
+        nanosleep(&pause, NULL);
+        status = ask_stream(self, result, error);
+        told = self->lines == lines;
+    }
+    return status;
+}
+
+/* An older daemon ignores the parameters that it does not know, and tells of other entries. */
+static bool is_answered(const stream *self, const json_t *result, dp_control_error *error)
+{
+    if (!is_narrow(self) || dp_json_flag(result, "filtered") == 1) {
+        return true;
+    }
+    dp_error_set(error, DP_EXIT_PROTOCOL, "E0102",
+                 "dpnode down, then dpnode up   # with the installed version",
+                 "the running daemon is an older version",
+                 "it does not know --since, --until and --peer, and has listed other entries");
+    return false;
+}
+
+static int run_stream(stream *self)
 {
     dp_control_error error;
-    dp_client client;
-    uint64_t last = only != NULL ? LAST_MAX : 20;
     json_t *result = NULL;
-    if (!dp_cmd_number(cmd, "last", 0, LAST_MAX, &last, &error) ||
-        dp_client_open(&client, cmd->socket, &error) != DP_OK) {
-        return dp_cmd_fail(cmd, &error);
+    if (!read_stream(self, &error)) {
+        return dp_cmd_fail(self->cmd, &error);
     }
-    dp_packer packer = dp_client_begin(&client, method);
-    dp_pack_map(&packer, 2);
-    dp_pack_text(&packer, "last");
-    dp_pack_u64(&packer, last);
-    dp_pack_text(&packer, "follow");
-    dp_pack_bool(&packer, dp_cmd_option(cmd, "follow") != NULL);
-    stream lines = {.cmd = cmd, .only = only};
-    const int status = dp_client_call(&client, &packer, on_notice, &lines, &result, &error);
+    int status = read_all(self, &result, &error);
+    if (status == 0 && !is_answered(self, result, &error)) {
+        status = error.exit;
+    }
     json_decref(result);
-    dp_client_close(&client);
-    if (status == 0 && lines.lines == 0 && last > 0 && !cmd->json) {
-        printf("%s\n", none);
+    if (status == 0 && self->lines == 0 && self->last > 0 && !self->cmd->json) {
+        printf("%s\n", is_narrow(self) ? "nothing is kept that fits" : self->none);
     }
-    return status != 0 && error.code[0] != '\0' ? dp_cmd_fail(cmd, &error) : status;
+    return status != 0 && error.code[0] != '\0' ? dp_cmd_fail(self->cmd, &error) : status;
+}
+
+static void remember(stream *self, const json_t *entry, const char *key)
+{
+    const uint64_t seq = (uint64_t)dp_json_int(entry, key, 0);
+    const uint64_t slot = (uint64_t)dp_json_int(entry, "slot", 0);
+    self->seq = seq > self->seq ? seq : self->seq;
+    self->slot = slot > self->slot ? slot : self->slot;
 }
 
 static void print_left_out(const json_t *round)
@@ -135,6 +281,7 @@ static int on_round(void *context, const json_t *notice)
 {
     stream *self = context;
     const json_t *round = json_object_get(notice, "round");
+    remember(self, round, "seq");
     if (self->cmd->json) {
         return dp_cmd_print(json_deep_copy(round));
     }
@@ -147,7 +294,9 @@ static int on_round(void *context, const json_t *notice)
 
 static int run_rounds(dp_cmd *cmd)
 {
-    return run_stream(cmd, "rounds", NULL, on_round, "no round is decided yet");
+    stream self = {
+        .cmd = cmd, .method = "rounds", .on_notice = on_round, .none = "no round is decided yet"};
+    return run_stream(&self);
 }
 
 const dp_verb dp_verb_rounds = {
@@ -155,9 +304,12 @@ const dp_verb dp_verb_rounds = {
     .run = run_rounds,
     .arguments = "",
     .summary = "list the last rounds: updates counted, duration, loss",
-    .examples = "  dpnode rounds -n 50\n  dpnode rounds -f --json | jq .loss\n",
-    .options = {{"last", 'n', "N", "number of lines [20]"},
-                {"follow", 'f', NULL, "print new ones until Ctrl-C"}},
+    .examples = "  dpnode rounds -n 50\n  dpnode rounds -f --json | jq .loss\n"
+                "  dpnode rounds --since 2d --peer bob\n",
+    .options = {{"last", 'n', "N", "number of lines [20; with --since, --until or --peer all]"},
+                {"follow", 'f', NULL, "print new ones until Ctrl-C, over restarts of the daemon"},
+                SPAN_OPTIONS,
+                {"peer", 0, "P", "only rounds that list this member, or list it as late"}},
 };
 
 /* ---- logs ---- */
@@ -179,6 +331,7 @@ static int on_event(void *context, const json_t *notice)
 {
     stream *self = context;
     const json_t *event = json_object_get(notice, "event");
+    remember(self, event, "id");
     if (self->only != NULL && !begins_with(dp_json_text(event, "name", ""), self->only)) {
         return 0;
     }
@@ -202,9 +355,14 @@ static int on_event(void *context, const json_t *notice)
 static int run_logs(dp_cmd *cmd)
 {
     const char *const only = dp_cmd_option(cmd, "only");
-    return run_stream(cmd, "events", only, on_event,
-                      only == NULL ? "no events yet"
-                                   : "no event with such a name is kept; dpnode logs shows names");
+    stream self = {.cmd = cmd,
+                   .method = "events",
+                   .on_notice = on_event,
+                   .only = only,
+                   .none = only == NULL
+                               ? "no events yet"
+                               : "no event with such a name is kept; dpnode logs shows names"};
+    return run_stream(&self);
 }
 
 const dp_verb dp_verb_logs = {
@@ -212,37 +370,66 @@ const dp_verb dp_verb_logs = {
     .run = run_logs,
     .arguments = "",
     .summary = "list the last events of this node",
-    .examples = "  dpnode logs -n 100\n  dpnode logs -f --only join,trainer\n",
-    .options = {{"last", 'n', "N", "number of events [20, with --only all that are kept]"},
-                {"follow", 'f', NULL, "print new ones until Ctrl-C"},
+    .examples = "  dpnode logs -n 100\n  dpnode logs -f --only join,trainer\n"
+                "  dpnode logs --since 10:40 --until 11:00 --peer bob\n",
+    .options = {{"last", 'n', "N",
+                 "number of events [20; with --only, --since, --until or --peer all]"},
+                {"follow", 'f', NULL, "print new ones until Ctrl-C, over restarts of the daemon"},
+                SPAN_OPTIONS,
+                {"peer", 0, "P", "only events about this member: its name or id"},
                 {"only", 0, "NAMES",
                  "only events whose name begins with one of these words: join,trainer"}},
 };
 
 /* ---- why ---- */
 
+static int refuse_words(const dp_cmd *cmd, dp_control_error *error)
+{
+    char why[160];
+    snprintf(why, sizeof why, "%.60s%s%.60s", cmd->args[0], cmd->n_args > 1 ? " " : "",
+             cmd->n_args > 1 ? cmd->args[1] : "");
+    dp_error_set(error, DP_EXIT_USAGE, "E0001",
+                 "dpnode why   or   dpnode why round 12   or   dpnode why peer NAME",
+                 "the arguments are not understood", why);
+    return error->exit;
+}
+
 static int ask_why(const dp_cmd *cmd, json_t **result, dp_control_error *error)
 {
-    const bool about_peer = cmd->n_args == 2 && strcmp(cmd->args[0], "peer") == 0;
+    const bool named = cmd->n_args == 2 && strcmp(cmd->args[0], "peer") == 0;
+    const char *const peer = named ? cmd->args[1] : dp_cmd_option(cmd, "peer");
     const bool about_round =
         cmd->n_args == 1 || (cmd->n_args == 2 && strcmp(cmd->args[0], "round") == 0);
     const char *const number = about_round ? cmd->args[cmd->n_args - 1] : "";
     char *end = NULL;
     const unsigned long long round = strtoull(number, &end, 10);
-    if (cmd->n_args != 0 && !about_peer && (!about_round || *end != '\0' || end == number)) {
-        char why[160];
-        snprintf(why, sizeof why, "%.60s%s%.60s", cmd->args[0], cmd->n_args > 1 ? " " : "",
-                 cmd->n_args > 1 ? cmd->args[1] : "");
-        dp_error_set(error, DP_EXIT_USAGE, "E0001",
-                     "dpnode why   or   dpnode why round 12   or   dpnode why peer NAME",
-                     "the arguments are not understood", why);
+    dp_parameter list[PARAMETERS_MAX];
+    span wanted;
+    uint32_t n = 0;
+    if (cmd->n_args != 0 && !named && (!about_round || *end != '\0' || end == number)) {
+        return refuse_words(cmd, error);
+    }
+    if (peer != NULL && (about_round || (named && dp_cmd_option(cmd, "peer") != NULL))) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode why 12   or   dpnode why --peer NAME",
+                     "a question is about one round or one peer", "two are given");
         return error->exit;
     }
-    const dp_parameter about = {.key = about_round ? "round" : "peer",
-                                .text = about_peer ? cmd->args[1] : NULL,
-                                .number = round};
-    const dp_question question = {
-        .method = "why", .parameters = &about, .n_parameters = about_round || about_peer ? 1 : 0};
+    if (!read_span(cmd, dp_print_now_ms(), &wanted, error)) {
+        return error->exit;
+    }
+    if (about_round) {
+        list[n++] = (dp_parameter){.key = "round", .number = round};
+    }
+    if (peer != NULL) {
+        list[n++] = (dp_parameter){.key = "peer", .text = peer};
+    }
+    if (wanted.since_ms != 0) {
+        list[n++] = (dp_parameter){.key = "since_ms", .number = wanted.since_ms};
+    }
+    if (wanted.until_ms != 0) {
+        list[n++] = (dp_parameter){.key = "until_ms", .number = wanted.until_ms};
+    }
+    const dp_question question = {.method = "why", .parameters = list, .n_parameters = n};
     return dp_question_ask(cmd->socket, 0, &question, result, error);
 }
 
@@ -285,6 +472,8 @@ const dp_verb dp_verb_why = {
     .run = run_why,
     .arguments = "[[round] N | peer P]",
     .summary = "explain the state of this node, of a round or of a peer",
-    .examples = "  dpnode why\n  dpnode why 413\n  dpnode why peer bob\n",
+    .examples = "  dpnode why\n  dpnode why 413\n  dpnode why peer bob\n"
+                "  dpnode why --since 10:40 --until 11:00\n",
     .n_args_max = 2,
+    .options = {SPAN_OPTIONS, {"peer", 0, "P", "as the words peer P"}},
 };

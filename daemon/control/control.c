@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "daemon/control/control_socket.h"
 #include "daemon/control/first_start.h"
+#include "daemon/control/list_stream.h"
 #include "daemon/control/reply.h"
 #include "daemon/net/listener.h"
 
@@ -28,8 +29,6 @@ typedef struct client {
     bool may_order;
     bool closing;
     bool writing;
-    uint64_t rounds_call; /* id of the call that follows, + 1; 0: none */
-    uint64_t events_call;
     dp_buf in;
     dp_buf out;
     dp_buf in_flight;
@@ -110,6 +109,7 @@ static void drop(client *self)
         self->control->n_clients--;
         self->control->n_lookers -= self->may_order ? 0 : 1;
         uv_close((uv_handle_t *)&self->pipe, on_client_closed);
+        dp_streams_on_gone(self->control->daemon, self->number);
     }
 }
 
@@ -124,6 +124,7 @@ static void on_written(uv_write_t *request, int status)
         drop(self);
     } else if (!self->closing) {
         flush(self);
+        dp_streams_on_room(self->control->daemon, self->number);
     }
 }
 
@@ -365,54 +366,20 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
     flush(self);
 }
 
-void dp_call_follow_rounds(const dp_call *call)
+size_t dp_call_waiting(const dp_call *call)
 {
-    client *self = client_of(call);
-    if (self != NULL) {
-        self->rounds_call = call->id + 1;
-    }
+    const client *self = client_of(call);
+    return self != NULL ? self->out.size + self->in_flight.size : 0;
 }
 
-void dp_call_follow_events(const dp_call *call)
+void dp_control_on_round(const dp_control *control)
 {
-    client *self = client_of(call);
-    if (self != NULL) {
-        self->events_call = call->id + 1;
-    }
+    dp_streams_on_entry(control->daemon, DP_STREAM_OF_ROUNDS);
 }
 
-void dp_control_on_round(dp_control *control, const dp_event_log_round *round)
+void dp_control_on_entry(const dp_control *control)
 {
-    for (dp_list *at = control->clients.next; at != &control->clients;) {
-        client *self = DP_LIST_ITEM(at, client, item);
-        const dp_call call = {
-            .daemon = control->daemon, .client = self->number, .id = self->rounds_call - 1};
-        dp_packer packer;
-        at = at->next;
-        if (self->rounds_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
-            dp_group map = dp_map_begin(&packer);
-            dp_pack_round(dp_pair(&map, "round"), control->daemon, round);
-            dp_group_end(&map);
-            dp_call_end(&call, &packer);
-        }
-    }
-}
-
-void dp_control_on_entry(dp_control *control, const dp_event_log_entry *entry)
-{
-    for (dp_list *at = control->clients.next; at != &control->clients;) {
-        client *self = DP_LIST_ITEM(at, client, item);
-        const dp_call call = {
-            .daemon = control->daemon, .client = self->number, .id = self->events_call - 1};
-        dp_packer packer;
-        at = at->next;
-        if (self->events_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
-            dp_group map = dp_map_begin(&packer);
-            dp_pack_entry(dp_pair(&map, "event"), entry);
-            dp_group_end(&map);
-            dp_call_end(&call, &packer);
-        }
-    }
+    dp_streams_on_entry(control->daemon, DP_STREAM_OF_EVENTS);
 }
 
 /* ---- opening ---- */
@@ -458,6 +425,7 @@ void dp_control_close(dp_control *control)
     if (control == NULL) {
         return;
     }
+    dp_streams_close(control->daemon);
     while (!dp_list_empty(&control->clients)) {
         drop(DP_LIST_ITEM(control->clients.next, client, item));
     }

@@ -22,8 +22,8 @@ DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const
                                   dp_why *why);
 void dp_control_close(dp_control *control);
 /* Called by the event log, for clients that follow it. */
-void dp_control_on_entry(dp_control *control, const dp_event_log_entry *entry);
-void dp_control_on_round(dp_control *control, const dp_event_log_round *round);
+void dp_control_on_entry(const dp_control *control);
+void dp_control_on_round(const dp_control *control);
 
 /* One request under way. A value: it may outlive its client; then replies are dropped. */
 typedef struct dp_call {
@@ -42,9 +42,8 @@ bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer)
 void dp_call_end(const dp_call *call, dp_packer *packer);
 void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix,
                   const char *what, const char *why);
-/* From now on this client gets every new round / event as a notice of this call. */
-void dp_call_follow_rounds(const dp_call *call);
-void dp_call_follow_events(const dp_call *call);
+/* Bytes that wait until the client reads them. */
+size_t dp_call_waiting(const dp_call *call);
 bool dp_call_alive(const dp_call *call);
 /* True if the user of this client may give orders; false after an error reply. */
 bool dp_call_may_order(const dp_call *call);
@@ -112,9 +111,9 @@ dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);
 /* The activity of the node, as in hello and status. */
 const char *dp_call_state(const dp_daemon *daemon);
-/* The member that a request names in "peer": by its id (all of it in hexadecimal, or its twelve
- * characters), or by its name if no other member has it (each node chooses its own). False after an
- * error reply. */
+/* The member, or former member, that a request names in "peer": by its id (all of it in
+ * hexadecimal, or its twelve characters), or by its name if no other member has it (each node
+ * chooses its own). False after an error reply. */
 bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
                        const dp_pack_value *parameters, dp_peer *peer);
 /* Packs a round or event as documented in control_msg.h. */

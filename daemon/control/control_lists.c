@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "daemon/control/control.h"
+#include "daemon/control/list_stream.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
@@ -151,6 +152,9 @@ void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_event_lo
     dp_pair_u64(&map, "slot", round->slot);
     dp_pair_text(&map, "kind", round->kind == DP_EVENT_LOG_GOSSIP ? "gossip" : "sync");
     dp_pair_u64(&map, "time_ms", round->time_ms);
+    if (round->seq != 0) {
+        dp_pair_u64(&map, "seq", round->seq);
+    }
     if (round->duration_ms != 0) {
         dp_pair_u64(&map, "duration_ms", round->duration_ms);
     }
@@ -197,6 +201,11 @@ void dp_pack_entry(dp_packer *packer, const dp_event_log_entry *entry)
     if (entry->round != 0) {
         dp_pair_u64(&map, "round", entry->round);
     }
+    if (!dp_peer_is_zero(&entry->peer)) {
+        char id[DP_PEER_TEXT_MAX];
+        dp_peer_text(&entry->peer, id);
+        dp_pair_text(&map, "peer", id);
+    }
     dp_pair_text(&map, "text", entry->text);
     dp_group_end(&map);
 }
@@ -213,60 +222,39 @@ static bool flag(const dp_pack_value *parameters, const char *key)
     return dp_pack_get_bool(dp_pack_key(parameters, key), &value) && value;
 }
 
-static void end_list(const dp_call *call, uint32_t count)
+/* The entries that the parameters name; false after an error reply. */
+static bool read_wish(const dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters,
+                      dp_stream_wish *wish)
 {
-    dp_packer packer;
-    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
-        dp_group map = dp_map_begin(&packer);
-        dp_pair_u64(&map, "count", count);
-        dp_group_end(&map);
-        dp_call_end(call, &packer);
-    }
+    dp_history_filter *const filter = &wish->filter;
+    const bool narrow = dp_pack_key(parameters, "since_ms") != NULL ||
+                        dp_pack_key(parameters, "until_ms") != NULL ||
+                        dp_pack_key(parameters, "peer") != NULL;
+    wish->narrow = narrow;
+    filter->since_ms = number(parameters, "since_ms", 0);
+    filter->until_ms = number(parameters, "until_ms", UINT64_MAX);
+    filter->has_peer = dp_pack_key(parameters, "peer") != NULL;
+    wish->last = number(parameters, "last", narrow ? UINT64_MAX : LAST_DEFAULT);
+    wish->after = number(parameters, "after", 0);
+    wish->after_slot = number(parameters, "after_slot", 0);
+    wish->follow = flag(parameters, "follow");
+    return !filter->has_peer || dp_call_find_peer(daemon, call, parameters, &filter->peer);
 }
 
 void dp_method_rounds(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    if (dp_call_driver(daemon, call) == NULL) {
-        return;
-    }
-    const uint32_t kept = dp_event_log_rounds(daemon->event_log);
-    const uint64_t last = number(parameters, "last", LAST_DEFAULT);
-    const uint32_t from = last < kept ? kept - (uint32_t)last : 0;
-    for (uint32_t i = from; i < kept; i++) {
-        dp_packer packer;
-        if (!dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
-            break;
-        }
-        dp_group map = dp_map_begin(&packer);
-        dp_pack_round(dp_pair(&map, "round"), daemon, dp_event_log_round_at(daemon->event_log, i));
-        dp_group_end(&map);
-        dp_call_end(call, &packer);
-    }
-    if (flag(parameters, "follow")) {
-        dp_call_follow_rounds(call);
-    } else {
-        end_list(call, kept - from);
+    dp_stream_wish wish = {.kind = DP_STREAM_OF_ROUNDS};
+    if (dp_call_driver(daemon, call) != NULL && read_wish(daemon, call, parameters, &wish)) {
+        dp_stream_open(daemon, call, &wish);
     }
 }
 
 void dp_method_events(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    const uint32_t kept = dp_event_log_entries(daemon->event_log);
-    const uint64_t last = number(parameters, "last", LAST_DEFAULT);
-    const uint32_t from = last < kept ? kept - (uint32_t)last : 0;
-    for (uint32_t i = from; i < kept; i++) {
-        dp_packer packer;
-        if (!dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
-            break;
-        }
-        dp_group map = dp_map_begin(&packer);
-        dp_pack_entry(dp_pair(&map, "event"), dp_event_log_entry_at(daemon->event_log, i));
-        dp_group_end(&map);
-        dp_call_end(call, &packer);
-    }
-    if (flag(parameters, "follow")) {
-        dp_call_follow_events(call);
-    } else {
-        end_list(call, kept - from);
+    dp_stream_wish wish = {.kind = DP_STREAM_OF_EVENTS};
+    const bool needs_run = dp_pack_key(parameters, "peer") != NULL;
+    if ((!needs_run || dp_call_driver(daemon, call) != NULL) &&
+        read_wish(daemon, call, parameters, &wish)) {
+        dp_stream_open(daemon, call, &wish);
     }
 }

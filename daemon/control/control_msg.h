@@ -68,8 +68,14 @@
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter",
  *                       "rtt_ms"?,"round","included","step_ms"?: as last measured,
  *                       "addresses":[text]}], "more"}: more members than the reply has room for
- *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when
- *                       following; {"count"}. R: {"round","slot","kind": "sync"|"gossip","time_ms",
+ *   rounds       F -> a notice {"round": R} each, oldest first, for ever when following; {"count",
+ *                       "filtered"?: true, of a request with since_ms, until_ms or peer}. F:
+ *                       {"last"?: n, the newest so many, 20, with since_ms, until_ms or peer all,
+ *                       "follow"?: bool, "since_ms"?, "until_ms"?: times t with since <= t < until,
+ *                       "peer"?: name or id, "after"?: the seq, or of an event the id, that the
+ *                       client had last, "after_slot"?: and the slot; with these two "last" is not
+ *                       looked at}. R: {"round","slot","kind": "sync"|"gossip","time_ms","seq"?: a
+ *                       number that grows, of rounds of this life of the daemon,
  *                       "duration_ms"?,"listed","active","tokens","loss"?,"bytes",
  *                       "wire_bytes_per_copy": mean over the listed of the blob as framed and
  *                       sealed,"keep"?: as in status, of this round,"lines"? (with keep):
@@ -80,9 +86,11 @@
  *                       "peers":[{"id","short","name","tokens","steps","weight_share","age": 1, it
  *                         was late for the round before}],
  *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}
- *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event":
- *                {"id","time_ms","name","round"?,"text"}}; {"count"}
- *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}],
+ *   events       F -> like rounds, notices {"event": {"id": a number that grows, through restarts
+ *                too,"time_ms","name","round"?,"peer"?: short id that it is about,"text"}};
+ *                {"count", "filtered"?}
+ *   why          {"round"?: n, "peer"?: text, "since_ms"?, "until_ms"?} -> {"answer": text,
+ *                "causes": [{"time_ms","text"}], the last ones, of the store too,
  *                "fix"?: text, "known"?: this node has that round}
  *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"?
  *                       (absolute; not in a run of any model), "from_path"? (weights to start from,

@@ -3,20 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
+#include "daemon/history/history.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/suspension.h"
 
 enum { WHY_WINDOW_MS = 120 * 1000, WHY_CAUSES_MAX = 12 };
 
+/* The filter, and for a question without a time the begin of what explains the present. */
 typedef struct question {
-    bool has_round;
-    uint64_t round;
-    bool has_peer;
-    dp_peer peer;
-    uint64_t since_ms;
+    dp_history_filter filter;
+    bool has_times;
+    uint64_t window_ms;
 } question;
 
 /* Does this entry explain something? Routine entries are left out. */
@@ -25,23 +26,22 @@ static bool explains(const dp_event_log_entry *entry, const question *about)
     static const dp_note_code routine[] = {
         DP_NOTE_ROUND_OPENED, DP_NOTE_PUBLISHED, DP_NOTE_READY,  DP_NOTE_DECIDED, DP_NOTE_COUNTED,
         DP_NOTE_APPLIED,      DP_NOTE_CERTIFIED, DP_NOTE_CLOSED, DP_NOTE_CATCHUP, DP_NOTE_FETCH};
-    if (about->has_round && entry->round != about->round) {
+    if (!dp_history_takes_event(&about->filter, entry)) {
         return false;
     }
-    if (about->has_peer && !dp_peer_equal(&entry->peer, &about->peer)) {
-        return false;
-    }
-    if (about->has_round) {
+    if (about->filter.has_round) {
         return true;
     }
+    /* One from the journal has a name alone. */
     for (size_t i = 0; i < sizeof routine / sizeof routine[0]; i++) {
-        if (entry->code == routine[i]) {
+        if (strcmp(entry->name, dp_note_name(routine[i])) == 0) {
             return false;
         }
     }
     const bool routine_name =
         strncmp(entry->name, "ckpt.", 5) == 0 || strncmp(entry->name, "link.", 5) == 0;
-    return !routine_name && (about->has_peer || entry->time_ms >= about->since_ms);
+    return !routine_name &&
+           (about->filter.has_peer || about->has_times || entry->time_ms >= about->window_ms);
 }
 
 static bool has_id(const dp_peer *peer, const char *text)
@@ -59,8 +59,15 @@ bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
     char text[2 * sizeof peer->bytes + 1] = "";
     const dp_node *node = dp_driver_node(daemon->driver);
     dp_member_view member;
+    dp_roster_view row;
     uint32_t named = 0;
     const bool read = dp_pack_copy_text(dp_pack_key(parameters, "peer"), text, sizeof text);
+    for (uint32_t i = 0; read && node != NULL && dp_node_roster(node, i, &row); i++) {
+        if (has_id(&row.peer, text)) { /* Maybe a former member: history has them too. */
+            *peer = row.peer;
+            return true;
+        }
+    }
     for (uint32_t i = 0; read && node != NULL && dp_node_member(node, i, &member); i++) {
         if (has_id(&member.peer, text)) {
             *peer = member.peer;
@@ -126,10 +133,10 @@ static void add_away(const dp_daemon *daemon, const dp_event_log_round *round, c
     }
 }
 
-/* False: this node does not know the round, or it is in the future. */
-static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
+/* round: NULL if this node does not know it. False: so, or it is in the future. */
+static bool answer_round(const dp_daemon *daemon, uint64_t number_, const dp_event_log_round *round,
+                         char *text, size_t size)
 {
-    const dp_event_log_round *round = dp_event_log_round_find(daemon->event_log, number_);
     if (round == NULL) {
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);
@@ -432,7 +439,31 @@ static void add_problem(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
-static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
+/* A question to the store: the round, and the last events that explain. */
+typedef struct why_job {
+    dp_store_thread_job job;
+    dp_daemon *daemon;
+    dp_call call;
+    question about;
+    dp_history_chain chain;
+    bool has_row;
+    dp_event_log_round row;
+    dp_history_page page;
+    uint32_t n_causes; /* found so far; the last ones are kept */
+    dp_event_log_entry causes[WHY_CAUSES_MAX];
+} why_job;
+
+static void pack_cause(dp_group *causes, const dp_event_log_entry *entry)
+{
+    dp_group cause = dp_map_begin(dp_item(causes));
+    dp_pair_u64(&cause, "time_ms", entry->time_ms);
+    dp_pair_text(&cause, "text", entry->text);
+    dp_group_end(&cause);
+}
+
+/* The last ones: those of the event log, and before them those of the store, which may be NULL. */
+static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about,
+                        const why_job *stored)
 {
     const uint32_t kept = dp_event_log_entries(daemon->event_log);
     uint32_t found = 0;
@@ -441,40 +472,39 @@ static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *
         from--;
         found += explains(dp_event_log_entry_at(daemon->event_log, from), about);
     }
+    const uint32_t n = stored != NULL ? stored->n_causes : 0;
+    const uint32_t has = n < WHY_CAUSES_MAX ? n : WHY_CAUSES_MAX;
+    const uint32_t older = has < WHY_CAUSES_MAX - found ? has : WHY_CAUSES_MAX - found;
     dp_group causes = dp_array_begin(dp_pair(map, "causes"));
+    for (uint32_t i = n - older; i < n; i++) {
+        pack_cause(&causes, &stored->causes[i % WHY_CAUSES_MAX]);
+    }
     for (uint32_t i = from; i < kept; i++) {
         const dp_event_log_entry *entry = dp_event_log_entry_at(daemon->event_log, i);
         if (explains(entry, about)) {
-            dp_group cause = dp_map_begin(dp_item(&causes));
-            dp_pair_u64(&cause, "time_ms", entry->time_ms);
-            dp_pair_text(&cause, "text", entry->text);
-            dp_group_end(&cause);
+            pack_cause(&causes, entry);
         }
     }
     dp_group_end(&causes);
 }
 
-void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+/* stored: what the store had; NULL: it was not asked. */
+static void answer(const dp_daemon *daemon, const dp_call *call, const question *about,
+                   const why_job *stored)
 {
+    const dp_history_filter *const filter = &about->filter;
     char text[1500] = "";
-    question about = {.since_ms = dp_unix_ms() - WHY_WINDOW_MS};
     dp_packer packer;
-    const bool idle = daemon->driver == NULL;
-    const bool tried = dp_first_start_problem(daemon->first_start) != NULL;
-    if (!(idle && tried) && dp_call_driver(daemon, call) == NULL) {
-        return;
-    }
-    about.has_round = !idle && dp_pack_get_u64(dp_pack_key(parameters, "round"), &about.round);
-    about.has_peer = !idle && dp_pack_key(parameters, "peer") != NULL;
-    if (about.has_peer && !dp_call_find_peer(daemon, call, parameters, &about.peer)) {
-        return;
-    }
     bool known = true;
-    if (about.has_round) {
-        known = answer_round(daemon, about.round, text, sizeof text);
-    } else if (about.has_peer) {
-        answer_peer(daemon, &about.peer, text, sizeof text);
-    } else if (!idle) {
+    if (filter->has_round) {
+        const dp_event_log_round *const row =
+            dp_event_log_round_find(daemon->event_log, filter->round);
+        known = answer_round(daemon, filter->round,
+                             row == NULL && stored != NULL && stored->has_row ? &stored->row : row,
+                             text, sizeof text);
+    } else if (filter->has_peer) {
+        answer_peer(daemon, &filter->peer, text, sizeof text);
+    } else if (daemon->driver != NULL) {
         answer_now(daemon, text, sizeof text);
         add_voters_away(daemon, text, sizeof text);
         add_refused(daemon, text, sizeof text);
@@ -482,7 +512,7 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
         add_trainer(daemon, text, sizeof text);
         add_clock(daemon, text, sizeof text);
     }
-    if (!about.has_round && !about.has_peer) {
+    if (!filter->has_round && !filter->has_peer) {
         add_problem(daemon, text, sizeof text);
     }
     if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
@@ -490,10 +520,92 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
     }
     dp_group map = dp_map_begin(&packer);
     dp_pair_text(&map, "answer", text);
-    if (about.has_round) {
+    if (filter->has_round) {
         dp_pair_bool(&map, "known", known);
     }
-    pack_causes(&map, daemon, &about);
+    pack_causes(&map, daemon, about, stored);
     dp_group_end(&map);
     dp_call_end(call, &packer);
+}
+
+static void run_why(dp_store_thread_job *job, dp_store *store)
+{
+    enum { PAGE = 16 };
+    why_job *const self = (why_job *)job;
+    dp_event_log_entry list[PAGE];
+    const dp_history_filter *const filter = &self->about.filter;
+    if (filter->has_round && !self->has_row) {
+        self->has_row = dp_history_round(store, &self->chain, filter->round, &self->row) == DP_OK;
+    }
+    self->page.max = PAGE;
+    if (dp_history_events(store, filter, &self->page, list) != DP_OK) {
+        return; /* The answer is given with less. */
+    }
+    for (uint32_t i = 0; i < self->page.n; i++) {
+        if (explains(&list[i], &self->about)) {
+            self->causes[self->n_causes++ % WHY_CAUSES_MAX] = list[i];
+        }
+    }
+    job->again = !self->page.over;
+}
+
+static void done_why(dp_store_thread_job *job)
+{
+    why_job *const self = (why_job *)job;
+    if (dp_call_alive(&self->call) && dp_call_driver(self->daemon, &self->call) != NULL) {
+        answer(self->daemon, &self->call, &self->about, self);
+    }
+    dp_free(self);
+}
+
+/* False: it is not asked, for lack of memory or of a place for the job. */
+static bool ask_store(dp_daemon *daemon, const dp_call *call, const question *about)
+{
+    const dp_event_log_entry *const first = dp_event_log_entry_at(daemon->event_log, 0);
+    why_job *const job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        return false;
+    }
+    job->job.run = run_why;
+    job->job.done = done_why;
+    job->daemon = daemon;
+    job->call = *call;
+    job->about = *about;
+    job->chain.run = dp_driver_run_identity(daemon->driver)->run;
+    job->chain.self = dp_identity_peer(&daemon->identity);
+    job->page.end = first != NULL ? first->id : dp_event_log_next_id(daemon->event_log);
+    if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {
+        dp_free(job);
+        return false;
+    }
+    return true;
+}
+
+/* An absent key leaves the value. */
+static bool take_time(const dp_pack_value *parameters, const char *key, uint64_t *value)
+{
+    return dp_pack_get_u64(dp_pack_key(parameters, key), value);
+}
+
+void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    question about = {.window_ms = dp_unix_ms() - WHY_WINDOW_MS,
+                      .filter = {.until_ms = UINT64_MAX}};
+    dp_history_filter *const filter = &about.filter;
+    const bool idle = daemon->driver == NULL;
+    const bool tried = dp_first_start_problem(daemon->first_start) != NULL;
+    if (!(idle && tried) && dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    about.has_times = take_time(parameters, "since_ms", &filter->since_ms);
+    about.has_times = take_time(parameters, "until_ms", &filter->until_ms) || about.has_times;
+    filter->has_round = !idle && dp_pack_get_u64(dp_pack_key(parameters, "round"), &filter->round);
+    filter->has_peer = !idle && !filter->has_round && dp_pack_key(parameters, "peer") != NULL;
+    if (filter->has_peer && !dp_call_find_peer(daemon, call, parameters, &filter->peer)) {
+        return;
+    }
+    const bool older = filter->has_round || filter->has_peer || about.has_times;
+    if (idle || !older || !ask_store(daemon, call, &about)) {
+        answer(daemon, call, &about, NULL);
+    }
 }

@@ -21,6 +21,7 @@ typedef struct dp_disk_reserve dp_disk_reserve;
 typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
 typedef struct dp_suspension dp_suspension;
 typedef struct dp_first_start dp_first_start;
+typedef struct dp_stream dp_stream;
 
 typedef struct dp_daemon {
     uv_loop_t *loop;
@@ -33,6 +34,9 @@ typedef struct dp_daemon {
     dp_event_log *event_log;
     dp_log_sink *log;
     dp_control *control;
+    dp_stream *streams; /* lists that clients read (daemon/control/list_stream.h) */
+    uint32_t n_streams;
+    uint32_t streams_depth;
     dp_supervisor *supervisor;
     dp_disk_reserve *disk_reserve;
     dp_first_start *first_start;

@@ -16,6 +16,7 @@ struct dp_event_log {
     dp_event_log_hooks hooks;
     uv_timer_t *flush;
     uint64_t next_id;
+    uint64_t next_seq; /* of rounds */
     uint64_t last_round_ms;
     uint32_t n_entries; /* all entries so far; the ring holds the last DP_EVENT_LOG_ENTRIES_MAX */
     uint32_t n_rounds;
@@ -90,11 +91,19 @@ dp_status dp_event_log_open(dp_event_log **out, uv_loop_t *loop, dp_store_thread
     event_log->store_thread = store_thread;
     event_log->hooks = *hooks;
     event_log->next_id = 1;
+    event_log->next_seq = 1;
     event_log->flush = timer;
     timer->data = event_log;
     uv_timer_start(timer, on_flush, DP_EVENT_LOG_FLUSH_MS, DP_EVENT_LOG_FLUSH_MS);
     *out = event_log;
     return DP_OK;
+}
+
+void dp_event_log_begin(dp_event_log *event_log, uint64_t first)
+{
+    dp_assert(event_log->n_entries == 0 && first > 0);
+    event_log->next_id = first;
+    event_log->next_seq = first;
 }
 
 void dp_event_log_close(dp_event_log *event_log)
@@ -121,7 +130,9 @@ static void add_entry(dp_event_log *event_log, dp_log_level level, const dp_even
     }
     if (level >= DP_LOG_INFO) {
         dp_journal_event *row = &event_log->batch[event_log->n_batch++];
-        *row = (dp_journal_event){.time_ms = slot->time_ms, .round = slot->round};
+        *row = (dp_journal_event){.id = slot->id, .time_ms = slot->time_ms, .round = slot->round};
+        _Static_assert(sizeof row->peer == sizeof slot->peer, "both are ids");
+        memcpy(&row->peer, &slot->peer, sizeof row->peer);
         _Static_assert(sizeof row->name >= sizeof slot->name &&
                            sizeof row->text >= sizeof slot->text,
                        "it fits");
@@ -271,8 +282,19 @@ void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *r
         event_log->last_round_ms = row->time_ms;
     }
     if (row->live) {
+        row->seq = event_log->next_seq++;
         event_log->hooks.round(event_log->hooks.context, row);
     }
+}
+
+uint64_t dp_event_log_rounds_total(const dp_event_log *event_log)
+{
+    return event_log->n_rounds;
+}
+
+uint64_t dp_event_log_next_id(const dp_event_log *event_log)
+{
+    return event_log->next_id;
 }
 
 uint32_t dp_event_log_rounds(const dp_event_log *event_log)

@@ -1,6 +1,12 @@
-/* The event log, for people: every entry becomes one log line, a row in the durable journal, and
- * an entry of a ring that `dpnode logs` and `why` read. Rounds have a table of their own. Loop
- * thread only. */
+/* The event log, for people: every entry becomes one log line, a row in the durable journal unless
+ * it is of level debug, and an entry of a ring that `dpnode logs` and `why` read. Rounds have a
+ * ring of their own; older ones are in the chain. daemon/history reads what the rings no longer
+ * have. Loop thread only.
+ *
+ * Entries are numbered, and so are rounds that this daemon saw. Numbers grow, also from one life of
+ * the daemon to the next, and are never given twice (dp_event_log_begin). A client that remembers
+ * the last number it has asks for those after it. Entries of the last half second before a crash
+ * may be lost; their numbers are not used again. */
 #ifndef DP_DAEMON_HOST_EVENT_LOG_H
 #define DP_DAEMON_HOST_EVENT_LOG_H
 
@@ -22,7 +28,7 @@ enum {
 };
 
 typedef struct dp_event_log_entry {
-    uint64_t id; /* counts from 1 in this life of the daemon */
+    uint64_t id; /* one more than that of the entry before it, except at a start */
     uint64_t time_ms;
     uint64_t round;
     dp_peer peer;      /* zero if none */
@@ -58,6 +64,7 @@ typedef struct dp_event_log_round {
     double update_error; /* 0: not known */
     bool counted;        /* lists this node */
     bool live;           /* decided while this daemon ran, not read from the chain */
+    uint64_t seq;        /* its number; 0: it was read from the chain */
     dp_hash state_root;  /* after this round; zero until known */
     uint32_t n_left_out; /* the first of those that the record lists as late */
     dp_left_out left_out[DP_EVENT_LOG_LEFT_OUT_MAX];
@@ -87,6 +94,8 @@ typedef struct dp_event_log_hooks {
 
 DP_MUST dp_status dp_event_log_open(dp_event_log **event_log, uv_loop_t *loop,
                                     dp_store_thread *store_thread, const dp_event_log_hooks *hooks);
+/* Before the first entry: numbers begin with this one, instead of 1. */
+void dp_event_log_begin(dp_event_log *event_log, uint64_t first);
 /* Passes the entries that are not yet in the journal to the store thread; call before the store
  * thread closes. */
 void dp_event_log_flush(dp_event_log *event_log);
@@ -110,6 +119,9 @@ dp_event_log_round *dp_event_log_round_find(dp_event_log *event_log, uint64_t ro
 /* index 0 = oldest kept; NULL beyond the last. */
 const dp_event_log_round *dp_event_log_round_at(const dp_event_log *event_log, uint32_t index);
 uint32_t dp_event_log_rounds(const dp_event_log *event_log);
+/* How many rows were ever added: row number dp_event_log_rounds_total - dp_event_log_rounds is the
+ * oldest kept. */
+uint64_t dp_event_log_rounds_total(const dp_event_log *event_log);
 /* From a decided record, as seen by self. The record does not contain the reason why a member was
  * left out; the proposer that closed the round knows it (above). */
 void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
@@ -117,6 +129,8 @@ void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
 
 const dp_event_log_entry *dp_event_log_entry_at(const dp_event_log *event_log, uint32_t index);
 uint32_t dp_event_log_entries(const dp_event_log *event_log);
+/* The number of the entry to come. */
+uint64_t dp_event_log_next_id(const dp_event_log *event_log);
 
 uint64_t dp_unix_ms(void);
 

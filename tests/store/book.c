@@ -172,7 +172,7 @@ static bool check_events(dp_book_check *c)
     static dp_journal_event list[EVENTS_LOOK];
     uint32_t count = 0;
 
-    if (dp_journal_tail(c->store, list, EVENTS_LOOK, &count) != DP_OK) {
+    if (dp_journal_back(c->store, UINT64_MAX, list, EVENTS_LOOK, &count) != DP_OK) {
         return wrong(c, "the journal does not read");
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -170,6 +170,13 @@ static inline void verb_refuse(int exit, const char *code, const char *what)
                  "the cause");
 }
 
+/* After these notices the daemon is away, without a reply. */
+static inline void verb_cut_after(const char *notices)
+{
+    verb_refuse(DP_EXIT_UNAVAILABLE, "E0103", "the daemon gave no answer");
+    verb_kit.answers[verb_kit.n_answers - 1].notices = verb_json(notices);
+}
+
 /* ---- Running it. */
 
 /* The next call is the first again. */

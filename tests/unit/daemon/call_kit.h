@@ -8,9 +8,10 @@
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
+#include "daemon/control/list_stream.h"
 #include "tests/unit/daemon/desk.h"
 
-enum { CALL_FRAMES_MAX = 64 };
+enum { CALL_FRAMES_MAX = 2048 };
 
 static struct {
     dp_buf out;
@@ -23,6 +24,7 @@ static struct {
     uint32_t n_errors;
     dp_control_error error; /* the last */
     bool is_gone;           /* the client has closed its end */
+    size_t waiting;         /* bytes that it has not read */
     size_t fails_at;        /* the allocation of the next method that fails; 0: none */
     /* the driver */
     dp_driver_view view;
@@ -93,6 +95,12 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
     snprintf(call_kit.error.fix, sizeof call_kit.error.fix, "%s", fix);
     snprintf(call_kit.error.what, sizeof call_kit.error.what, "%s", what);
     snprintf(call_kit.error.why, sizeof call_kit.error.why, "%s", why);
+}
+
+size_t dp_call_waiting(const dp_call *call)
+{
+    (void)call;
+    return call_kit.waiting;
 }
 
 bool dp_call_alive(const dp_call *call)
@@ -216,6 +224,7 @@ static inline void call_clear(void)
 
 static inline void call_close(void)
 {
+    dp_streams_close(&desk.daemon);
     call_clear();
     dp_buf_close(&call_kit.out);
     desk_close();

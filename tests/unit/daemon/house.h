@@ -43,16 +43,18 @@ dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED
 static inline void house_entry(void *context, const dp_event_log_entry *entry)
 {
     const dp_daemon *daemon = context;
+    (void)entry;
     if (daemon->control != NULL) {
-        dp_control_on_entry(daemon->control, entry);
+        dp_control_on_entry(daemon->control);
     }
 }
 
 static inline void house_round(void *context, const dp_event_log_round *round)
 {
     const dp_daemon *daemon = context;
+    (void)round;
     if (daemon->control != NULL) {
-        dp_control_on_round(daemon->control, round);
+        dp_control_on_round(daemon->control);
     }
 }
 

@@ -241,7 +241,7 @@ static inline dp_status do_events(dp_store *store)
     uint32_t count = 0;
     DP_TRY(dp_journal_append(store, list, 2));
     DP_TRY(dp_journal_read(store, 0, list, 2, &count));
-    return dp_journal_tail(store, list, 2, &count);
+    return dp_journal_back(store, UINT64_MAX, list, 2, &count);
 }
 
 static inline dp_status do_peers(dp_store *store)

@@ -83,7 +83,7 @@ static void use_all(shelf *s)
         CHECK(kept.round == ROUNDS || kept.round == ROUNDS + 1); /* As for the vote. */
     }
     DP_IGNORE(dp_chain_head(s->store, &run, &tip));
-    DP_IGNORE(dp_journal_tail(s->store, events, 4, &count));
+    DP_IGNORE(dp_journal_back(s->store, UINT64_MAX, events, 4, &count));
     ledger book = {.key = true};
     DP_IGNORE(ledger_round(s->store, &book, ROUNDS + 1));
     DP_IGNORE(dp_object_collect(s->store, NULL));

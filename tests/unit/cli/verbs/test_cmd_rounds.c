@@ -1,6 +1,16 @@
 /* rounds, logs, why: their output for users and for scripts. */
 #include "cli/verbs/cmd_rounds.h"
+#include <time.h>
+
 #include "tests/unit/cli/verb_kit.h"
+
+/* In front of libc's: no test waits. */
+int nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+    (void)wanted;
+    (void)left;
+    return 0;
+}
 
 static void a_decided_round_is_a_line_below_a_head(void **state)
 {
@@ -153,6 +163,80 @@ static void what_is_not_known_ends_with_1(void **state)
     assert_int_equal(VERB(dp_verb_why, "peer", "eve"), DP_EXIT_NOINPUT);
 }
 
+static void times_and_members_are_asked_of_the_daemon(void **state)
+{
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    verb_answer("{'count': 0, 'filtered': true}");
+    assert_int_equal(VERB(dp_verb_rounds, "--since", "2026-11-28T10:40", "--until", "11:00"), 0);
+    assert_true(verb_asked(0, "rounds",
+                           "{'follow': false, 'since_ms': 1795862400000, 'until_ms': "
+                           "1795863600000}"));
+    assert_true(verb_said("nothing is kept that fits"));
+    verb_answer("{'count': 0, 'filtered': true}");
+    assert_int_equal(VERB(dp_verb_logs, "--until", "2026-11-28T10:40", "-n", "9", "--peer", "bob"),
+                     0);
+    assert_true(verb_asked(
+        0, "events", "{'last': 9, 'follow': false, 'until_ms': 1795862400000, 'peer': 'bob'}"));
+    verb_answer("{'answer': 'x'}");
+    assert_int_equal(VERB(dp_verb_why, "--peer", "bob", "--since", "2026-11-28T10:40"), 0);
+    assert_true(verb_asked(0, "why", "{'peer': 'bob', 'since_ms': 1795862400000}"));
+    verb_answer_after("[{'round': {'round': 12}}]", "{'count': 1}");
+    assert_int_equal(VERB(dp_verb_rounds, "--since", "2d"), DP_EXIT_PROTOCOL);
+    assert_true(verb_warned("E0102") && verb_warned("older version"));
+}
+
+static void times_that_are_none_name_the_forms(void **state)
+{
+    static const dp_verb *const verbs[] = {&dp_verb_rounds, &dp_verb_logs, &dp_verb_why};
+    static const char *const bad[] = {"soon", "25:00", "2026-02-30T10:40", "-2d", ""};
+    (void)state;
+    for (size_t v = 0; v < sizeof verbs / sizeof verbs[0]; v++) {
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+            assert_int_equal(VERB(*verbs[v], "--since", bad[i]), DP_EXIT_USAGE);
+            assert_true(verb_warned("--since is") &&
+                        verb_warned("10m, 2h or 3d, 10:40, or 2026-11-28T10:40"));
+            assert_int_equal(VERB(*verbs[v], "--until", bad[i]), DP_EXIT_USAGE);
+        }
+        assert_int_equal(VERB(*verbs[v], "--since", "1h", "--until", "2h"), DP_EXIT_USAGE);
+        assert_true(verb_warned("--until is not after --since"));
+    }
+    assert_int_equal(VERB(dp_verb_logs, "-f", "--until", "1h"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_why, "7", "--peer", "bob"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_why, "peer", "bob", "--peer", "eve"), DP_EXIT_USAGE);
+    assert_int_equal(verb_kit.n_calls, 0);
+}
+
+static void a_list_that_follows_goes_on_after_what_it_has_when_the_daemon_is_back(void **state)
+{
+    (void)state;
+    verb_cut_after(
+        "[{'round': {'round': 12, 'slot': 14}}, {'round': {'round': 13, 'slot': 15, "
+        "'seq': 700}}, {'round': {'round': 13, 'slot': 15, 'seq': 701, 'kind': 'gossip'}}]");
+    verb_refuse(DP_EXIT_UNAVAILABLE, "E0101", "no daemon is running");
+    verb_cut_after("[{'round': {'round': 14, 'slot': 16}}]");
+    verb_refuse(DP_EXIT_UNAVAILABLE, "E0110", "this node has no run");
+    assert_int_equal(VERB(dp_verb_rounds, "-f", "--json"), DP_EXIT_UNAVAILABLE);
+    assert_true(verb_asked(0, "rounds", "{'last': 20, 'follow': true}"));
+    assert_true(verb_asked(1, "rounds", "{'after': 701, 'after_slot': 15, 'follow': true}"));
+    assert_true(verb_asked(2, "rounds", "{'after': 701, 'after_slot': 15, 'follow': true}"));
+    assert_true(verb_asked(3, "rounds", "{'after': 701, 'after_slot': 16, 'follow': true}"));
+    assert_int_equal(verb_kit.n_calls, 4);
+    assert_true(verb_warned("the daemon is away"));
+    verb_cut_after("[{'event': {'id': 7, 'name': 'a'}}]");
+    verb_answer("{'count': 0}");
+    assert_int_equal(VERB(dp_verb_logs, "-f", "--json"), 0);
+    assert_true(verb_asked(1, "events", "{'after': 7, 'after_slot': 0, 'follow': true}"));
+    verb_cut_after("[]");
+    verb_answer("{'count': 0, 'filtered': true}");
+    assert_int_equal(VERB(dp_verb_logs, "-f", "-n", "0"), 0);
+    assert_true(json_object_get(verb_kit.calls[1].params, "since_ms") != NULL);
+    verb_cut_after("[]"); /* One that does not follow ends. */
+    assert_int_equal(VERB_ALONE(dp_verb_logs), DP_EXIT_UNAVAILABLE);
+    assert_int_equal(verb_kit.n_calls, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +251,9 @@ int main(void)
         VERB_TEST(why_asks_about_the_node_a_round_or_a_peer),
         VERB_TEST(a_question_that_is_not_understood_asks_nothing),
         VERB_TEST(what_is_not_known_ends_with_1),
+        VERB_TEST(times_and_members_are_asked_of_the_daemon),
+        VERB_TEST(times_that_are_none_name_the_forms),
+        VERB_TEST(a_list_that_follows_goes_on_after_what_it_has_when_the_daemon_is_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

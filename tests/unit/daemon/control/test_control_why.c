@@ -183,12 +183,15 @@ static void a_member_is_found_by_name_and_by_both_forms_of_its_id(void **state)
     const char *const words[] = {"bob", id, hex};
     for (size_t i = 0; i < 3; i++) {
         CALL(dp_method_why, TEXT("peer", words[i]));
+        call_wait();
         assert_true(answers("bob is alive, a voter, at round 12; last counted in round"));
         assert_null(strstr(text_at(call_body(), "answer"), "no connection"));
     }
     CALL(dp_method_why, TEXT("peer", "ann"));
+    call_wait();
     assert_true(answers("ann (this node) is"));
     CALL(dp_method_why, TEXT("peer", "carl"));
+    call_wait();
     assert_true(answers("a member without a vote") && answers("not connected"));
     call_close();
 }
@@ -198,13 +201,16 @@ static void a_name_that_nobody_or_two_have_is_refused(void **state)
     (void)state;
     open_node();
     CALL(dp_method_why, TEXT("peer", "eve"));
+    call_wait();
     assert_true(call_failed("E0120", 1));
     assert_string_equal(call_kit.error.what, "unknown peer");
     desk.names[2] = "bob";
     CALL(dp_method_why, TEXT("peer", "bob"));
+    call_wait();
     assert_true(call_failed("E0120", 1));
     assert_string_equal(call_kit.error.what, "several peers have this name");
     CALL(dp_method_why, NUMBER("peer", 7));
+    call_wait();
     assert_true(call_failed("E0120", 1));
     desk.daemon.driver = NULL;
     CALL_ALONE(dp_method_why);
@@ -231,6 +237,7 @@ static void a_round_tells_who_was_counted_left_out_and_not_waited_for(void **sta
     round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "it has not announced an update"};
     dp_event_log_round_add(desk.daemon.event_log, &round);
     CALL(dp_method_why, NUMBER("round", 12));
+    call_wait();
     assert_true(flag_at(call_body(), "known"));
     assert_true(
         answers("round 12 was decided with 1 of 2 contributors. This node's update was counted."));
@@ -252,6 +259,7 @@ static void rounds_that_are_not_known_are_told_apart(void **state)
     open_node();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         CALL(dp_method_why, NUMBER("round", rows[i].round));
+        call_wait();
         assert_true(answers(rows[i].text));
         assert_int_equal(flag_at(call_body(), "known"), rows[i].known);
     }
@@ -280,8 +288,10 @@ static void causes_are_what_is_no_routine_and_of_what_was_asked(void **state)
     const dp_pack_value *first = dp_pack_at(dp_pack_key(call_body(), "causes"), 0);
     assert_string_equal(text_at(first, "text"), "the trainer crashed");
     CALL(dp_method_why, TEXT("peer", "bob"));
+    call_wait();
     assert_int_equal(n_causes(), 1);
     CALL(dp_method_why, NUMBER("round", 12)); /* Of a round routine counts too. */
+    call_wait();
     assert_int_equal(n_causes(), 2);
     for (uint32_t i = 0; i < 30; i++) {
         dp_event_log_add(event_log, DP_LOG_WARN, "trainer.down", 12, NULL, "death %u", i);

@@ -151,7 +151,7 @@ static void entries_reach_the_journal(void **state)
     }
     dp_event_log_flush(house.daemon.event_log);
     turn_until(&house.loop, nothing_waits, house.daemon.store_thread);
-    CHECK_OK(dp_journal_tail(house.shelf.store, events, 200, &count));
+    CHECK_OK(dp_journal_back(house.shelf.store, UINT64_MAX, events, 200, &count));
     assert_int_equal(count, 100); /* without those at debug level */
     assert_string_equal(events[0].text, "entry 1");
     assert_string_equal(events[99].text, "entry 149");
