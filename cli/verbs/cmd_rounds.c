@@ -227,13 +227,42 @@ static void print_density(const json_t *round)
     }
 }
 
-void dp_rounds_print_head(void)
+/* Columns of --wide: times in a round, as the daemon's reply has them. */
+static const struct {
+    const char *head;
+    const char *group; /* NULL: of the round itself */
+    const char *key;
+} wide_columns[] = {{"COMPUTE", NULL, "compute_ms"},     {"TRANSFER", NULL, "transfer_ms"},
+                    {"WAIT", NULL, "wait_ms"},           {"PUBLISHED", "phases", "published_ms"},
+                    {"READY", "phases", "ready_ms"},     {"HELD", "phases", "held_ms"},
+                    {"DECIDED", "phases", "decided_ms"}, {"APPLIED", "phases", "applied_ms"}};
+enum { WIDE_COLUMNS = sizeof wide_columns / sizeof wide_columns[0] };
+
+void dp_rounds_print_head(bool wide)
 {
-    printf("%-8s %6s  %-6s %7s %8s  %9s  %6s\n", "TIME", "ROUND", "KIND", "COUNTED", "TOOK",
+    printf("%-8s %6s  %-6s %7s %8s  %9s  %6s", "TIME", "ROUND", "KIND", "COUNTED", "TOOK",
            "UPDATES", "LOSS");
+    for (int i = 0; wide && i < WIDE_COLUMNS; i++) {
+        printf(" %9s", wide_columns[i].head);
+    }
+    putchar('\n');
 }
 
-void dp_rounds_print(const json_t *round)
+static void print_wide(const json_t *round)
+{
+    for (int i = 0; i < WIDE_COLUMNS; i++) {
+        const json_t *const of =
+            wide_columns[i].group == NULL ? round : json_object_get(round, wide_columns[i].group);
+        const long long ms = dp_json_int(of, wide_columns[i].key, -1);
+        if (ms >= 0) {
+            printf(" %7.2f s", (double)ms / 1000);
+        } else {
+            printf(" %9s", "-");
+        }
+    }
+}
+
+void dp_rounds_print(const json_t *round, bool wide)
 {
     char clock[DP_PRINT_CELL_MAX];
     char bytes[DP_PRINT_CELL_MAX];
@@ -265,6 +294,9 @@ void dp_rounds_print(const json_t *round)
     } else {
         printf("  %6s", "-");
     }
+    if (wide) {
+        print_wide(round);
+    }
     const long long parts = dp_json_int(round, "parts", 0);
     if (parts > 0) {
         printf("  parts %lld/%lld", parts - dp_json_int(round, "parts_empty", 0), parts);
@@ -285,10 +317,11 @@ static int on_round(void *context, const json_t *notice)
     if (self->cmd->json) {
         return dp_cmd_print(json_deep_copy(round));
     }
+    const bool wide = dp_cmd_option(self->cmd, "wide") != NULL;
     if (self->lines++ == 0) {
-        dp_rounds_print_head();
+        dp_rounds_print_head(wide);
     }
-    dp_rounds_print(round);
+    dp_rounds_print(round, wide);
     return fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
 }
 
@@ -308,6 +341,7 @@ const dp_verb dp_verb_rounds = {
                 "  dpnode rounds --since 2d --peer bob\n",
     .options = {{"last", 'n', "N", "number of lines [20; with --since, --until or --peer all]"},
                 {"follow", 'f', NULL, "print new ones until Ctrl-C, over restarts of the daemon"},
+                {"wide", 'w', NULL, "also when each phase of a round was, from its opening here"},
                 SPAN_OPTIONS,
                 {"peer", 0, "P", "only rounds that list this member, or list it as late"}},
 };

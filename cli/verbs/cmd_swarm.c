@@ -128,7 +128,7 @@ static int on_round(void *context, const json_t *notice)
     if (self->cmd->json) {
         status = dp_cmd_print(json_deep_copy(round));
     } else {
-        dp_rounds_print(round);
+        dp_rounds_print(round, false);
         status = fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
     }
     const bool whole = dp_json_int(round, "listed", 0) >= (long long)self->count;
@@ -149,7 +149,7 @@ static int follow(swarm *self, dp_control_error *error)
         return error->exit;
     }
     if (!self->cmd->json) {
-        dp_rounds_print_head();
+        dp_rounds_print_head(false);
     }
     dp_packer packer = dp_client_begin(&client, "rounds");
     dp_pack_map(&packer, 2);

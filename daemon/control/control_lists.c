@@ -145,6 +145,28 @@ static void pack_density(dp_group *map, const dp_event_log_round *round)
     }
 }
 
+static void pack_phases(dp_group *map, const dp_phases *phases)
+{
+    dp_phase_times times;
+    uint64_t ms = 0;
+    if (phases->opened_ms == 0) {
+        return;
+    }
+    dp_group group = dp_map_begin(dp_pair(map, "phases"));
+    dp_pair_u64(&group, dp_phase_key(DP_PHASE_OPENED), phases->opened_ms);
+    for (int i = DP_PHASE_OPENED + 1; i < DP_PHASES; i++) {
+        if (dp_phases_ms(phases, (dp_phase)i, &ms)) {
+            dp_pair_u64(&group, dp_phase_key((dp_phase)i), ms);
+        }
+    }
+    dp_group_end(&group);
+    if (dp_phases_times(phases, &times)) {
+        dp_pair_u64(map, "compute_ms", times.compute_ms);
+        dp_pair_u64(map, "transfer_ms", times.transfer_ms);
+        dp_pair_u64(map, "wait_ms", times.wait_ms);
+    }
+}
+
 void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_event_log_round *round)
 {
     dp_group map = dp_map_begin(packer);
@@ -183,6 +205,7 @@ void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_event_lo
             dp_pair_u64(&map, "parts_empty", round->parts_empty);
         }
         pack_density(&map, round);
+        pack_phases(&map, &round->phases);
         dp_pair_bool(&map, "counted", round->counted);
         if (!dp_hash_is_zero(&round->state_root)) {
             dp_pair_hex(&map, "state_root", dp_view_of(round->state_root.bytes, DP_HASH_BYTES));

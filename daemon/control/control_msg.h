@@ -81,6 +81,12 @@
  *                       sealed,"keep"?: as in status, of this round,"lines"? (with keep):
  *                       "fit"|"slow"|"free","update_residual"?,"update_error"?: as in status, of
  *                       this node's update in it,"counted": bool,"state_root"?,
+ *                       "phases"?: {"opened_at_ms": when this node opened it, and from then on
+ *                         "published_ms"?: its update was stored, "ready_ms"?: and told,
+ *                         "held_ms"?: all updates that count were here, "decided_ms"?,
+ *                         "applied_ms"?}, of rounds of this life of the daemon; "compute_ms"?,
+ *                         "transfer_ms"?, "wait_ms"?: of these the time until it published, then
+ *                         until the updates were here, then until the end,
  *                       "left_out":[{"id","short","name","cause"}],
  *                       "parts"?, "parts_empty"?: of them without a contribution,
  *                       "peers":[{"id","short","name","tokens","steps","weight_share","age": 1, it

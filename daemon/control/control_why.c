@@ -133,6 +133,38 @@ static void add_away(const dp_daemon *daemon, const dp_event_log_round *round, c
     }
 }
 
+/* The phases of this node. */
+static void add_phases(const dp_event_log_round *round, char *text, size_t size)
+{
+    static const char *const words[DP_PHASES] = {[DP_PHASE_PUBLISHED] = "published",
+                                                 [DP_PHASE_READY] = "ready",
+                                                 [DP_PHASE_HELD] = "all updates here",
+                                                 [DP_PHASE_DECIDED] = "decided",
+                                                 [DP_PHASE_APPLIED] = "applied"};
+    const char *before = " After this node opened it: ";
+    dp_phase_times times;
+    uint64_t ms = 0;
+    size_t used = strlen(text);
+    for (int i = DP_PHASE_OPENED + 1; i < DP_PHASES && used < size; i++) {
+        if (dp_phases_ms(&round->phases, (dp_phase)i, &ms)) {
+            const int more = snprintf(text + used, size - used, "%s%s %.1f s", before, words[i],
+                                      (double)ms / 1000);
+            used += more > 0 ? (size_t)more : 0;
+            before = ", ";
+        }
+    }
+    if (before[0] != ',' || used >= size) {
+        return;
+    }
+    if (dp_phases_times(&round->phases, &times)) {
+        snprintf(text + used, size - used, ": compute %.1f s, transfer %.1f s, wait %.1f s.",
+                 (double)times.compute_ms / 1000, (double)times.transfer_ms / 1000,
+                 (double)times.wait_ms / 1000);
+    } else {
+        snprintf(text + used, size - used, ".");
+    }
+}
+
 /* round: NULL if this node does not know it. False: so, or it is in the future. */
 static bool answer_round(const dp_daemon *daemon, uint64_t number_, const dp_event_log_round *round,
                          char *text, size_t size)
@@ -158,6 +190,7 @@ static bool answer_round(const dp_daemon *daemon, uint64_t number_, const dp_eve
         used += more > 0 ? (size_t)more : 0;
     }
     add_away(daemon, round, text, size);
+    add_phases(round, text, size);
     return true;
 }
 

@@ -24,6 +24,10 @@ struct dp_event_log {
     uint64_t stragglers_round;
     uint32_t n_stragglers; /* of that round */
     dp_left_out stragglers[DP_EVENT_LOG_STRAGGLERS_MAX];
+    struct {
+        uint64_t round;
+        dp_phases phases;
+    } under_way[DP_EVENT_LOG_PHASES_MAX]; /* by round, modulo their number */
     dp_journal_event batch[BATCH_MAX];
     dp_event_log_entry entries[DP_EVENT_LOG_ENTRIES_MAX];
     dp_event_log_round rounds[DP_EVENT_LOG_ROUNDS_MAX];
@@ -247,6 +251,49 @@ void dp_event_log_straggler(dp_event_log *event_log, const dp_note *note)
     }
 }
 
+/* NULL: a newer round has its place. */
+static dp_phases *phases_of(dp_event_log *event_log, uint64_t round)
+{
+    const size_t at = round % DP_EVENT_LOG_PHASES_MAX;
+    if (event_log->under_way[at].round > round) {
+        return NULL;
+    }
+    if (event_log->under_way[at].round < round) {
+        event_log->under_way[at].round = round;
+        event_log->under_way[at].phases = (dp_phases){0};
+    }
+    return &event_log->under_way[at].phases;
+}
+
+static void set_phase(dp_event_log *event_log, uint64_t round, dp_phase phase, uint64_t at_us)
+{
+    dp_phases *const phases = phases_of(event_log, round);
+    dp_event_log_round *const row = dp_event_log_round_find(event_log, round);
+    if (phases == NULL) {
+        return;
+    }
+    if (phase == DP_PHASE_OPENED && phases->opened_ms == 0) {
+        phases->opened_ms = dp_unix_ms();
+    }
+    dp_phases_set(phases, phase, at_us);
+    if (row != NULL && row->live) {
+        row->phases = *phases;
+    }
+}
+
+void dp_event_log_phase(dp_event_log *event_log, uint64_t round, dp_phase phase)
+{
+    set_phase(event_log, round, phase, uv_hrtime() / 1000);
+}
+
+void dp_event_log_held(dp_event_log *event_log, uint64_t round, uint64_t held_us)
+{
+    const dp_phases *const phases = phases_of(event_log, round);
+    if (phases != NULL && phases->at_us[DP_PHASE_OPENED] != 0) {
+        set_phase(event_log, round, DP_PHASE_HELD, phases->at_us[DP_PHASE_OPENED] + held_us);
+    }
+}
+
 static void tell_causes(const dp_event_log *event_log, dp_event_log_round *row)
 {
     for (uint32_t i = 0; i < event_log->n_stragglers && event_log->stragglers_round == row->round;
@@ -271,7 +318,9 @@ void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *r
     const uint64_t duration_ms = replaces ? row->duration_ms : 0;
     *row = *round;
     if (row->kind == DP_EVENT_LOG_SYNC) {
+        const dp_phases *const phases = row->live ? phases_of(event_log, row->round) : NULL;
         tell_causes(event_log, row);
+        row->phases = phases != NULL ? *phases : row->phases;
     }
     if (replaces && row->duration_ms == 0) {
         row->duration_ms = duration_ms;

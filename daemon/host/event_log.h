@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "base/log.h"
+#include "daemon/host/phases.h"
 #include "daemon/host/store_thread.h"
 #include "gossip/node/node.h"
 #include "gossip/record/record.h"
@@ -24,6 +25,7 @@ enum {
     DP_EVENT_LOG_NAME_MAX = 40,
     DP_EVENT_LOG_LEFT_OUT_MAX = 8,
     DP_EVENT_LOG_STRAGGLERS_MAX = 64, /* causes kept until their round is decided */
+    DP_EVENT_LOG_PHASES_MAX = 16,     /* rounds whose phases are kept beside their rows */
     DP_EVENT_LOG_FLUSH_MS = 500
 };
 
@@ -65,6 +67,7 @@ typedef struct dp_event_log_round {
     bool counted;        /* lists this node */
     bool live;           /* decided while this daemon ran, not read from the chain */
     uint64_t seq;        /* its number; 0: it was read from the chain */
+    dp_phases phases;    /* of this node; none where it was read from the chain */
     dp_hash state_root;  /* after this round; zero until known */
     uint32_t n_left_out; /* the first of those that the record lists as late */
     dp_left_out left_out[DP_EVENT_LOG_LEFT_OUT_MAX];
@@ -112,6 +115,10 @@ void dp_event_log_note(dp_event_log *event_log, const dp_note *note, const char 
 /* The node no longer waits for this member (DP_NOTE_STRAGGLER): kept until that round is added; if
  * the record leaves the member out, the round's row then has this cause. */
 void dp_event_log_straggler(dp_event_log *event_log, const dp_note *note);
+/* A phase of a round begins now, if that is not known of it yet; its row has it, now or later. */
+void dp_event_log_phase(dp_event_log *event_log, uint64_t round, dp_phase phase);
+/* The updates of a round were here so long after it was opened. */
+void dp_event_log_held(dp_event_log *event_log, uint64_t round, uint64_t held_us);
 /* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
 void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *round);
 /* NULL if absent. */

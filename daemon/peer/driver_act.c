@@ -4,10 +4,32 @@
 
 #include "daemon/peer/driver_inside.h"
 
+/* The steps of a round that the node has notes of. */
+static void note_phase(dp_driver *driver, const dp_note *what)
+{
+    dp_event_log *event_log = driver->daemon->event_log;
+    if (what->code == DP_NOTE_ROUND_OPENED) {
+        dp_event_log_phase(event_log, what->round, DP_PHASE_OPENED);
+    } else if (what->code == DP_NOTE_PUBLISHED) {
+        dp_event_log_phase(event_log, what->round, DP_PHASE_PUBLISHED);
+        driver->published_round = what->round; /* Ready when its row is durable. */
+    } else if (what->code == DP_NOTE_DECIDED) {
+        dp_node_view view;
+        dp_node_look(driver->node, &view);
+        dp_event_log_phase(event_log, what->round, DP_PHASE_DECIDED);
+        if (view.held_known) {
+            dp_event_log_held(event_log, what->round, view.held_us);
+        }
+    } else if (what->code == DP_NOTE_APPLIED) {
+        dp_event_log_phase(event_log, what->round, DP_PHASE_APPLIED);
+    }
+}
+
 static void note(dp_driver *driver, const dp_note *what)
 {
     dp_event_log *event_log = driver->daemon->event_log;
     dp_event_log_note(event_log, what, dp_driver_peer_name(driver, &what->peer));
+    note_phase(driver, what);
     if (what->code == DP_NOTE_EXCHANGE) {
         dp_node_view view;
         dp_node_look(driver->node, &view);
@@ -121,11 +143,14 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
     case DP_DO_TRAIN_STOP:
     case DP_DO_PUBLISH:
     case DP_DO_CHECK:
-    case DP_DO_APPLY:
     case DP_DO_FREEZE:
     case DP_DO_MIX:
     case DP_DO_REDUCE:
     case DP_DO_JUDGE:
+        dp_driver_command_trainer(driver, action);
+        break;
+    case DP_DO_APPLY: /* All of its updates are here, now if not before. */
+        dp_event_log_phase(driver->daemon->event_log, action->u.apply.round, DP_PHASE_HELD);
         dp_driver_command_trainer(driver, action);
         break;
     case DP_DO_SAVE:

@@ -102,8 +102,9 @@ struct dp_driver {
         dp_peer peer;
         dp_hello hello;
     } names[DP_DRIVER_NAMES_MAX];
-    uint64_t counted;        /* notes of it since the start */
-    uint64_t counted_before; /* by the chain in the store at the start */
+    uint64_t published_round; /* of the publication whose row was written last, or is */
+    uint64_t counted;         /* notes of it since the start */
+    uint64_t counted_before;  /* by the chain in the store at the start */
     uint64_t checkpoint_round;
     bool has_checkpoint;
     /* trainer */

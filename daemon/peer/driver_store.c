@@ -121,36 +121,43 @@ static void note_density(const dp_driver *driver, const dp_event_log_round *roun
                      before->keep, round->keep > before->keep ? "slow" : "free");
 }
 
-static void remember_round(dp_driver *driver, const row_job *self)
+/* The round of a record that is durable now, for people; false: it is not of a round. */
+static bool read_round(dp_driver *driver, const row_job *self, dp_event_log_round *round)
 {
     static dp_record record; /* Loop thread only; large for a stack. */
-    dp_event_log_round round;
-    if (dp_record_decode(&record, self->row) == DP_OK && record.kind == DP_RECORD_ROUND) {
-        dp_event_log_round_of_record(&record, &driver->self, &round);
-        round.time_ms = dp_unix_ms();
-        round.live = true;
-        add_density(driver, &round);
-        note_density(driver, &round);
-        dp_event_log_round_add(driver->daemon->event_log, &round);
+    if (self->status != DP_OK || self->kind != DP_STORE_DECIDED || driver->closing ||
+        dp_record_decode(&record, self->row) != DP_OK || record.kind != DP_RECORD_ROUND) {
+        return false;
     }
+    dp_event_log_round_of_record(&record, &driver->self, round);
+    round->time_ms = dp_unix_ms();
+    round->live = true;
+    add_density(driver, round);
+    note_density(driver, round);
+    return true;
 }
 
 static void done_row(dp_store_thread_job *job)
 {
     row_job *self = (row_job *)job;
     dp_driver *driver = self->driver;
+    dp_event_log_round round;
+    const bool decided = read_round(driver, self, &round);
     if (self->status != DP_OK) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "store.failed", 0, NULL,
                          "a row of kind %d could not be written: %s", (int)self->kind,
                          dp_status_text(self->status));
     }
-    if (self->status == DP_OK && self->kind == DP_STORE_DECIDED && !driver->closing) {
-        remember_round(driver, self);
+    if (self->status == DP_OK && self->kind == DP_STORE_PENDING && self->row.size > 0) {
+        dp_event_log_phase(driver->daemon->event_log, driver->published_round, DP_PHASE_READY);
     }
     dp_event event = {.type = DP_EV_STORED};
     event.u.stored.op = self->op;
     event.u.stored.status = self->status;
     dp_driver_feed(driver, &event);
+    if (decided) { /* The node has told by now how its phases went. */
+        dp_event_log_round_add(driver->daemon->event_log, &round);
+    }
     if ((self->status == DP_IO || self->status == DP_CORRUPT) &&
         !driver->daemon->ending) { /* SAFETY R5: never continue to write after a failed sync. */
         dp_daemon_end(driver->daemon, 75, "the store failed; to check it: dpnode down; dpnode up");

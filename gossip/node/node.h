@@ -108,6 +108,8 @@ typedef struct dp_node_view {
     uint64_t chunks;        /* that came from peers, ever; */
     uint64_t chunks_hedged; /* and were asked of a second holder because the first was late */
     dp_leaving leaving;     /* whether this node may end for good */
+    bool held_known;        /* all updates of the round decided last were here by then: */
+    uint64_t held_us;       /* from its opening until the last of them was */
 } dp_node_view;
 
 void dp_node_look(const dp_node *node, dp_node_view *view);

@@ -135,6 +135,7 @@ static void round_applied(dp_node *node, const dp_record *record, bool own)
     if (dp_broken(42)) {
         take_as_told(node, record->round);
     }
+    dp_round_measure_held(node, record);
     if (round->opened.us != 0) {
         dp_round_measure(node);
         dp_heartbeat_hold(&node->beat, dp_deadline_length(&round->deadline) / 4);

@@ -68,6 +68,8 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->chunks = dp_picker_came(node->picker);
     view->chunks_hedged = dp_picker_hedged(node->picker);
     view->leaving = dp_leave_state(node);
+    view->held_known = node->round->held_known;
+    view->held_us = node->round->held_us;
 }
 
 bool dp_node_admitted(const dp_node *node, const dp_peer *peer, uint8_t x_public[32])

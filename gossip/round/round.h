@@ -85,7 +85,11 @@ typedef struct dp_round {
     dp_state_vote states[DP_VOTERS_MAX];
     bool certified; /* the newest state, since dp_round_take_certified */
     dp_time slot_opened;
-    dp_time opened;    /* zero: this node has not applied the round before */
+    dp_time opened; /* zero: this node has not applied the round before */
+    /* Of the newest round that is decided, if all of its updates were here by then: from its
+     * opening until the last of them was; for people. */
+    bool held_known;
+    uint64_t held_us;
     dp_time enough_at; /* K contributions were ready and held; zero: not yet */
     uint64_t grace_us; /* after that, as it was last found */
     dp_time close_at;  /* the close condition was first seen; zero: not yet */
@@ -199,6 +203,8 @@ void dp_round_drop_more(dp_node *node, uint32_t most);
 
 /* A round that this node has opened is decided: how long it took. */
 void dp_round_measure(dp_node *node);
+/* The same round, by its record: when the last of the updates that it lists was here. */
+void dp_round_measure_held(dp_node *node, const dp_record *record);
 
 /* Why the round may be closed, or in a run of parts be added up; NULL: not yet. */
 const char *dp_round_ripe(dp_node *node);

@@ -182,6 +182,24 @@ void dp_round_measure(dp_node *node)
     }
 }
 
+void dp_round_measure_held(dp_node *node, const dp_record *record)
+{
+    dp_round *round = node->round;
+    dp_time last = round->opened;
+
+    round->held_known = false;
+    for (uint32_t i = 0; round->opened.us != 0 && i < record->n_listed; i++) {
+        const dp_claim *claim = dp_round_claim_of(node, &record->listed[i].peer);
+        if (claim == NULL || claim->held_at.us == 0 ||
+            !dp_hash_equal(&claim->ready.root, &record->listed[i].root)) {
+            return; /* It is fetched now, or in a run of parts never. */
+        }
+        last = claim->held_at.us > last.us ? claim->held_at : last;
+    }
+    round->held_known = round->opened.us != 0 && record->n_listed > 0;
+    round->held_us = round->held_known ? dp_time_between(round->opened, last) : 0;
+}
+
 /* Name those that the round does not wait for. */
 static void note_stragglers(dp_node *node)
 {

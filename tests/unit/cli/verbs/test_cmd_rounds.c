@@ -27,6 +27,25 @@ static void a_decided_round_is_a_line_below_a_head(void **state)
     assert_true(strncmp(verb_kit.out, "TIME", 4) == 0);
 }
 
+static void a_wide_line_has_the_phases(void **state)
+{
+    (void)state;
+    verb_answer_after(
+        "[{'round': {'round': 12, 'kind': 'sync', 'counted': true, 'compute_ms': 3100, "
+        "'transfer_ms': 0, 'wait_ms': 640, 'phases': {'opened_at_ms': 1, "
+        "'published_ms': 3100, 'ready_ms': 3150, 'decided_ms': 3700}}}]",
+        "{'count': 1}");
+    assert_int_equal(VERB(dp_verb_rounds, "-w"), 0);
+    assert_true(verb_said("COMPUTE  TRANSFER      WAIT PUBLISHED     READY      HELD   DECIDED   "
+                          "APPLIED\n"));
+    assert_true(verb_said("   3.10 s    0.00 s    0.64 s    3.10 s    3.15 s         -    3.70 s   "
+                          "      -"));
+    verb_answer_after("[{'round': {'round': 12, 'kind': 'sync', 'counted': true}}]",
+                      "{'count': 1}");
+    assert_int_equal(VERB_ALONE(dp_verb_rounds), 0);
+    assert_null(strstr(verb_kit.out, "COMPUTE"));
+}
+
 static void who_was_left_out_is_named_with_the_cause(void **state)
 {
     (void)state;
@@ -241,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         VERB_TEST(a_decided_round_is_a_line_below_a_head),
+        VERB_TEST(a_wide_line_has_the_phases),
         VERB_TEST(who_was_left_out_is_named_with_the_cause),
         VERB_TEST(an_exchange_shows_its_partner_and_weights),
         VERB_TEST(where_nothing_is_to_be_listed_a_sentence_is_said),

@@ -281,6 +281,35 @@ static void the_last_rounds_come_one_by_one_and_are_counted(void **state)
     call_close();
 }
 
+static void a_round_tells_the_phases_of_this_node(void **state)
+{
+    uint64_t ms = 0;
+    (void)state;
+    open_node();
+    add_round(7);
+    CALL(dp_method_rounds, NUMBER("last", 1));
+    assert_null(dp_pack_key(dp_pack_key(call_body_at(0), "round"), "phases"));
+    dp_event_log_round *const row = dp_event_log_round_find(desk.daemon.event_log, 7);
+    row->phases.opened_ms = 12345;
+    for (uint64_t i = 0; i < DP_PHASES; i++) {
+        row->phases.at_us[i] = 1000000 * (1 + i);
+    }
+    row->phases.at_us[DP_PHASE_READY] = 0;
+    CALL(dp_method_rounds, NUMBER("last", 1));
+    const dp_pack_value *const round = dp_pack_key(call_body_at(0), "round");
+    const dp_pack_value *const phases = dp_pack_key(round, "phases");
+    assert_int_equal(number_at(phases, "opened_at_ms"), 12345);
+    assert_int_equal(number_at(phases, "published_ms"), 1000);
+    assert_int_equal(number_at(phases, "held_ms"), 3000);
+    assert_int_equal(number_at(phases, "decided_ms"), 4000);
+    assert_int_equal(number_at(phases, "applied_ms"), 5000);
+    assert_false(dp_pack_get_u64(dp_pack_key(phases, "ready_ms"), &ms));
+    assert_int_equal(number_at(round, "compute_ms"), 1000);
+    assert_int_equal(number_at(round, "transfer_ms"), 2000);
+    assert_int_equal(number_at(round, "wait_ms"), 2000);
+    call_close();
+}
+
 static void an_exchange_is_a_round_of_another_kind(void **state)
 {
     const dp_event_log_round round = {.kind = DP_EVENT_LOG_GOSSIP,
@@ -365,6 +394,7 @@ int main(void)
         cmocka_unit_test(a_halt_names_the_liar_and_a_lost_store_is_told),
         cmocka_unit_test(peers_are_listed_without_guests_that_have_gone),
         cmocka_unit_test(the_last_rounds_come_one_by_one_and_are_counted),
+        cmocka_unit_test(a_round_tells_the_phases_of_this_node),
         cmocka_unit_test(an_exchange_is_a_round_of_another_kind),
         cmocka_unit_test(events_are_told_of_a_node_without_a_run_too),
         cmocka_unit_test(a_run_of_any_model_waits_for_a_script),

@@ -243,6 +243,19 @@ static void a_round_tells_who_was_counted_left_out_and_not_waited_for(void **sta
         answers("round 12 was decided with 1 of 2 contributors. This node's update was counted."));
     assert_true(answers(" bob was left out: it has not announced an update."));
     assert_true(answers(" Not waited for: carl: alive -> suspect."));
+    assert_null(strstr(text_at(call_body(), "answer"), "opened"));
+    dp_phases *const phases = &dp_event_log_round_find(desk.daemon.event_log, 12)->phases;
+    phases->at_us[DP_PHASE_OPENED] = 1000000;
+    phases->at_us[DP_PHASE_PUBLISHED] = 4100000;
+    phases->at_us[DP_PHASE_DECIDED] = 5000000;
+    CALL(dp_method_why, NUMBER("round", 12));
+    call_wait();
+    assert_true(answers(" After this node opened it: published 3.1 s, decided 4.0 s."));
+    phases->at_us[DP_PHASE_HELD] = 4500000;
+    CALL(dp_method_why, NUMBER("round", 12));
+    call_wait();
+    assert_true(answers("published 3.1 s, all updates here 3.5 s, decided 4.0 s: compute 3.1 s, "
+                        "transfer 0.4 s, wait 0.5 s."));
     call_close();
 }
 

@@ -184,6 +184,42 @@ static dp_event_log_round row_of(uint64_t round, uint64_t time_ms)
         .kind = DP_EVENT_LOG_SYNC, .round = round, .time_ms = time_ms, .live = true};
 }
 
+static void phases_reach_the_row_of_their_round_before_and_after_it_is_added(void **state)
+{
+    struct house house;
+    dp_event_log_round row = row_of(20, 1000);
+    uint64_t ms = 0;
+    (void)state;
+    house_open(&house);
+    dp_event_log *const event_log = house.daemon.event_log;
+    dp_event_log_held(event_log, 20, 7000); /* It was not opened here. */
+    dp_event_log_phase(event_log, 20, DP_PHASE_OPENED);
+    dp_event_log_phase(event_log, 20, DP_PHASE_PUBLISHED);
+    dp_event_log_held(event_log, 20, 7000);
+    dp_event_log_phase(event_log, 21, DP_PHASE_OPENED);
+    dp_event_log_round_add(event_log, &row);
+    const dp_event_log_round *const kept = dp_event_log_round_find(event_log, 20);
+    CHECK(kept->phases.opened_ms >= 1000 && dp_phases_ms(&kept->phases, DP_PHASE_HELD, &ms) &&
+          ms == 7);
+    CHECK(dp_phases_ms(&kept->phases, DP_PHASE_PUBLISHED, &ms));
+    CHECK(!dp_phases_ms(&kept->phases, DP_PHASE_APPLIED, &ms));
+    dp_event_log_phase(event_log, 20, DP_PHASE_APPLIED);
+    CHECK(dp_phases_ms(&kept->phases, DP_PHASE_APPLIED, &ms));
+    for (uint64_t round = 21; round < 21 + DP_EVENT_LOG_PHASES_MAX; round++) {
+        dp_event_log_phase(event_log, round, DP_PHASE_OPENED);
+    }
+    dp_event_log_phase(event_log, 20, DP_PHASE_DECIDED); /* Its place is taken. */
+    CHECK(!dp_phases_ms(&kept->phases, DP_PHASE_DECIDED, &ms));
+    row = row_of(5, 500);
+    dp_event_log_round_add(event_log, &row);
+    CHECK(dp_event_log_round_find(event_log, 5)->phases.opened_ms == 0);
+    row = row_of(22, 500);
+    row.live = false; /* From the chain. */
+    dp_event_log_round_add(event_log, &row);
+    CHECK(dp_event_log_round_find(event_log, 22)->phases.opened_ms == 0);
+    house_close(&house);
+}
+
 static void rounds_are_kept_found_and_told_once_each(void **state)
 {
     struct house house;
@@ -350,6 +386,7 @@ int main(void)
         cmocka_unit_test(let_go_work_is_told_as_a_share),
         cmocka_unit_test(a_cause_in_one_word_becomes_a_sentence),
         cmocka_unit_test(entries_reach_the_journal),
+        cmocka_unit_test(phases_reach_the_row_of_their_round_before_and_after_it_is_added),
         cmocka_unit_test(rounds_are_kept_found_and_told_once_each),
         cmocka_unit_test(a_row_that_comes_again_keeps_how_long_its_round_took),
         cmocka_unit_test(pair_exchanges_are_rows_of_their_own),

@@ -148,10 +148,13 @@ void dp_driver_remember_soon(dp_driver *driver)
     called((struct call){.name = "remember_soon"});
 }
 
+static uint64_t held_us; /* as the node says; 0: it does not know */
+
 void dp_node_look(const dp_node *node, dp_node_view *view)
 {
     (void)node;
-    *view = (dp_node_view){.round = 9, .slot = 12, .alive = 5};
+    *view = (dp_node_view){.round = 9, .slot = 12, .alive = 5, .held_known = held_us != 0};
+    view->held_us = held_us;
 }
 
 static const dp_peer peer = {{3}};
@@ -316,6 +319,48 @@ static void an_exchange_has_a_row_among_the_rounds_with_what_it_moved(void **sta
     desk_close();
 }
 
+static uint64_t phase_of(dp_phase phase)
+{
+    uint64_t ms = 0;
+    const dp_event_log_round *const row = dp_event_log_round_find(desk.daemon.event_log, 9);
+    return dp_phases_ms(&row->phases, phase, &ms) ? ms : UINT64_MAX;
+}
+
+static void notes_and_commands_are_the_phases_of_a_round(void **state)
+{
+    const dp_event_log_round row = {.kind = DP_EVENT_LOG_SYNC, .round = 9, .live = true};
+    dp_action action = {.type = DP_DO_APPLY, .u.apply = {.round = 9}};
+    dp_driver *driver = desk_open();
+    (void)state;
+    dp_event_log_round_add(desk.daemon.event_log, &row);
+    held_us = 0;
+    note(DP_NOTE_DECIDED, "");
+    assert_true(phase_of(DP_PHASE_DECIDED) == UINT64_MAX); /* It is not known when it opened. */
+    note(DP_NOTE_ROUND_OPENED, "");
+    note(DP_NOTE_PUBLISHED, "");
+    assert_int_equal(driver->published_round, 9);
+    assert_true(phase_of(DP_PHASE_PUBLISHED) != UINT64_MAX);
+    assert_true(phase_of(DP_PHASE_HELD) == UINT64_MAX);
+    held_us = 77000;
+    note(DP_NOTE_DECIDED, "");
+    assert_int_equal(phase_of(DP_PHASE_HELD), 77);
+    dp_driver_act(driver, &action); /* It was known before. */
+    assert_int_equal(phase_of(DP_PHASE_HELD), 77);
+    assert_true(phase_of(DP_PHASE_APPLIED) == UINT64_MAX);
+    note(DP_NOTE_APPLIED, "");
+    assert_true(phase_of(DP_PHASE_APPLIED) != UINT64_MAX);
+    desk_close();
+    driver = desk_open();
+    dp_event_log_round_add(desk.daemon.event_log, &row);
+    held_us = 0;
+    note(DP_NOTE_ROUND_OPENED, "");
+    note(DP_NOTE_DECIDED, "");
+    assert_true(phase_of(DP_PHASE_HELD) == UINT64_MAX);
+    dp_driver_act(driver, &action);
+    assert_true(phase_of(DP_PHASE_HELD) != UINT64_MAX);
+    desk_close();
+}
+
 static void a_halt_names_who_voted_twice_or_the_two_forks(void **state)
 {
     dp_action action = {.type = DP_DO_HALT,
@@ -352,6 +397,7 @@ int main(void)
         cmocka_unit_test(durable_actions_go_to_the_store),
         cmocka_unit_test(notes_are_written_and_counted),
         cmocka_unit_test(an_exchange_has_a_row_among_the_rounds_with_what_it_moved),
+        cmocka_unit_test(notes_and_commands_are_the_phases_of_a_round),
         cmocka_unit_test(a_halt_names_who_voted_twice_or_the_two_forks),
         cmocka_unit_test(a_chain_that_begins_anew_begins_a_new_life),
     };

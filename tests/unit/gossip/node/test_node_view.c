@@ -451,6 +451,44 @@ static void a_view_of_what_is_fetched_counts_bytes_and_holders(void **state)
     kit_close(world);
 }
 
+static void a_view_of_the_last_round_tells_when_its_updates_were_here(void **state)
+{
+    static dp_record record;
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    assert_true(kit_look(world, 0).round > 0 && kit_look(world, 0).held_known);
+    dp_round *round = node->round;
+    round->opened = dp_time_after(node->now, 1000);
+    round->n_claims = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        round->claims[i] = (dp_claim){.held_at = dp_time_after(round->opened, 1000 * i)};
+        round->claims[i].ready.peer = world->nodes[i].node->self;
+        round->claims[i].ready.root.bytes[0] = (uint8_t)(1 + i);
+        record.listed[i].peer = round->claims[i].ready.peer;
+        record.listed[i].root = round->claims[i].ready.root;
+    }
+    dp_round_index_claims(node);
+    record.n_listed = 2;
+    dp_round_measure_held(node, &record);
+    assert_true(kit_look(world, 0).held_known && kit_look(world, 0).held_us == 1000);
+    record.listed[1].root.bytes[0] = 9; /* Another update of that member: it is not here. */
+    dp_round_measure_held(node, &record);
+    assert_false(kit_look(world, 0).held_known);
+    record.listed[1].root.bytes[0] = 2;
+    round->claims[1].held_at = (dp_time){0};
+    dp_round_measure_held(node, &record);
+    assert_false(kit_look(world, 0).held_known);
+    record.n_listed = 1;
+    round->opened = (dp_time){0}; /* This node has not opened the round. */
+    dp_round_measure_held(node, &record);
+    assert_false(kit_look(world, 0).held_known);
+    round->n_claims = 0;
+    dp_round_index_claims(node);
+    kit_close(world);
+}
+
 static void a_view_of_a_member_has_every_figure_of_its_row(void **state)
 {
     kit_world *world = three();
@@ -533,6 +571,7 @@ int main(void)
         cmocka_unit_test(the_check_notices_fetches_that_do_not_add_up),
         cmocka_unit_test(a_view_has_every_figure_of_its_node),
         cmocka_unit_test(a_view_of_what_is_fetched_counts_bytes_and_holders),
+        cmocka_unit_test(a_view_of_the_last_round_tells_when_its_updates_were_here),
         cmocka_unit_test(a_view_of_a_member_has_every_figure_of_its_row),
         cmocka_unit_test(a_row_of_the_roster_is_shown_whole),
     };
