@@ -19,9 +19,11 @@
  *                       "waits"?: true, begins when a round has counted this node's work, "by"?: a
  *                       user of this machine, "text"}, "suspended"?: [{"cause":
  *                       "limits"|"schedule"|"battery"|"use"|"quota"|"heat", "text"}]: nor does it
- *                       train for these, "lost"?: text, the store was damaged and names no run any
- *                       more, "problem"?: {"code", "what", "why", "fix"}: why the last try of
- *                       first_start.h failed or its token is not used,
+ *                       train for these, "rests": [{"reason": a word of daemon/owner/rest.h,
+ *                       "text"}]: every reason for which it does not train now, those of "paused"
+ *                       and "suspended" too; empty while it trains, "lost"?: text, the store was
+ *                       damaged and names no run any more, "problem"?: {"code", "what", "why",
+ *                       "fix"}: why the last try of first_start.h failed or its token is not used,
  *                       "rss_bytes", "log_dropped", "run"?: {"name", "id",
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the

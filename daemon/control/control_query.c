@@ -5,6 +5,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
+#include "daemon/owner/rest.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/suspension.h"
@@ -289,6 +290,97 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_group_end(&map);
 }
 
+static void pack_rest(dp_group *list, const char *word, const char *text)
+{
+    dp_group one = dp_map_begin(dp_item(list));
+    dp_pair_text(&one, "reason", word);
+    dp_pair_text(&one, "text", text);
+    dp_group_end(&one);
+}
+
+/* The owner's pause, and the causes of suspension.h. */
+static bool pack_orders(dp_group *list, const dp_daemon *daemon)
+{
+    char text[DP_SUSPENSION_TEXT_MAX];
+    const char *word = "";
+    const dp_pause pause = dp_suspension_owner(daemon->suspension);
+    const bool paused = pause.holds && !pause.waits;
+    unsigned n = 0;
+    if (paused) {
+        pack_rest(list, dp_rest_word(DP_REST_PAUSE), dp_rest_text(DP_REST_PAUSE));
+    }
+    while (dp_suspension_cause(daemon->suspension, n, &word, text)) {
+        pack_rest(list, word, text);
+        n++;
+    }
+    return paused || n > 0;
+}
+
+/* The state of the run for which it does not train; DP_REST_COUNT: none. */
+static dp_rest rest_of_run(const dp_daemon *daemon, const dp_driver_view *view)
+{
+    const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
+    uint32_t here = 0;
+    if (!view->running) {
+        return manifest != NULL ? DP_REST_STARTING : DP_REST_JOINING;
+    }
+    switch (view->node.mode) {
+    case DP_MODE_JOINING:
+        return here < dp_data_objects(daemon->driver, &here) ? DP_REST_DATA : DP_REST_JOINING;
+    case DP_MODE_HALTED:
+        return DP_REST_HALTED;
+    case DP_MODE_LEFT:
+        return DP_REST_LEFT;
+    case DP_MODE_SYNC:
+    case DP_MODE_GOSSIP:
+    case DP_MODE_PAUSED:
+        break;
+    }
+    return DP_REST_COUNT;
+}
+
+/* The same of its trainer, in a run in which it may train. */
+static dp_rest rest_of_trainer(const dp_daemon *daemon, const dp_driver_view *view)
+{
+    const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
+    const bool external = manifest != NULL && dp_manifest_external(manifest);
+    if (daemon->config->observer) {
+        return DP_REST_OBSERVER;
+    }
+    if (strcmp(view->trainer, "up") != 0) {
+        return view->trainer_next_ms > 0 ? DP_REST_CRASHES : DP_REST_TRAINER;
+    }
+    if (external && view->script_pid == 0) {
+        return DP_REST_SCRIPT;
+    }
+    if (view->node.mode == DP_MODE_GOSSIP && manifest != NULL &&
+        manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+        return DP_REST_QUORUM;
+    }
+    return view->training ? DP_REST_COUNT : DP_REST_MODEL;
+}
+
+/* Every reason for which this node does not train now; an empty list while it does. */
+static void pack_rests(dp_group *map, const dp_daemon *daemon)
+{
+    dp_driver_view view;
+    dp_rest reason = DP_REST_IDLE;
+    bool rests = false;
+    dp_group list = dp_array_begin(dp_pair(map, "rests"));
+    if (daemon->driver != NULL) {
+        dp_driver_look(daemon->driver, &view);
+        reason = rest_of_run(daemon, &view);
+        rests = pack_orders(&list, daemon);
+        if (reason == DP_REST_COUNT && !rests) {
+            reason = rest_of_trainer(daemon, &view);
+        }
+    }
+    if (reason != DP_REST_COUNT) {
+        pack_rest(&list, dp_rest_word(reason), dp_rest_text(reason));
+    }
+    dp_group_end(&list);
+}
+
 /* Causes other than the owner's pause for which the node does not train. */
 static void pack_suspended(dp_group *map, const dp_daemon *daemon)
 {
@@ -343,6 +435,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     dp_pair_u64(&map, "rss_bytes", resident_bytes());
     dp_pair_u64(&map, "log_dropped", daemon->log != NULL ? dp_log_sink_dropped(daemon->log) : 0);
     pack_problem(&map, daemon);
+    pack_rests(&map, daemon);
     if (daemon->driver != NULL) {
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);

@@ -1,4 +1,5 @@
 #include "daemon/peer/suspension.h"
+#include "daemon/owner/rest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/host/daemon.h"
 #include "daemon/owner/machine_watch.h"
+#include "daemon/owner/rest.h"
 #include "daemon/owner/training_hours.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
@@ -339,7 +341,7 @@ static void cause_text(const dp_suspension *suspension, unsigned cause,
         hours_text(suspension, text);
         break;
     case BATTERY:
-        snprintf(text, DP_SUSPENSION_TEXT_MAX, "the machine runs on battery");
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s", dp_rest_text(DP_REST_BATTERY));
         break;
     case USE:
         use_text(suspension, text);
@@ -358,12 +360,12 @@ bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const 
 {
     static const struct {
         unsigned cause;
-        const char *word;
-    } rows[] = {{LIMITS, "limits"}, {SCHEDULE, "schedule"}, {BATTERY, "battery"},
-                {USE, "use"},       {QUOTA, "quota"},       {HEAT, "heat"}};
+        dp_rest reason;
+    } rows[] = {{LIMITS, DP_REST_LIMITS}, {SCHEDULE, DP_REST_SCHEDULE}, {BATTERY, DP_REST_BATTERY},
+                {USE, DP_REST_USE},       {QUOTA, DP_REST_QUOTA},       {HEAT, DP_REST_HEAT}};
     for (size_t i = 0; suspension != NULL && i < sizeof rows / sizeof rows[0]; i++) {
         if ((suspension->causes & rows[i].cause) != 0 && index-- == 0) {
-            *word = rows[i].word;
+            *word = dp_rest_word(rows[i].reason);
             cause_text(suspension, rows[i].cause, text);
             return true;
         }

@@ -42,9 +42,9 @@ DP_MUST dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause 
 void dp_suspension_act(dp_suspension *suspension);
 
 enum { DP_SUSPENSION_TEXT_MAX = 256 };
-/* The causes other than the owner's pause, from index 0 on: word is "limits" (the stored ones
- * cannot be read), "schedule", "battery", "use", "quota" or "heat", text a sentence without full
- * stop. False: there are no more, or NULL. */
+/* The causes other than the owner's pause, from index 0 on: word is that of DP_REST_LIMITS to
+ * DP_REST_HEAT (daemon/owner/rest.h), text a sentence without full stop. False: there are no more,
+ * or NULL. */
 bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const char **word,
                          char text[DP_SUSPENSION_TEXT_MAX]);
 /* The present state of the settings schedule, not-on-battery and idle-only, as "closed until Mon

@@ -1,6 +1,7 @@
 /* status, peers, rounds, events and hello of a node in a run: their keys, and those that are nil or
  * left out. The driver is a mock; test_control.c has the client's side. */
 #define CALL_KIT_LOOK
+#include "daemon/control/list_stream.h"
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 #include "tests/unit/daemon/suspension_kit.h"
 
@@ -171,6 +172,80 @@ static void a_halt_names_the_liar_and_a_lost_store_is_told(void **state)
     CALL_ALONE(dp_method_status);
     assert_non_null(strstr(text_at(call_body(), "lost"), "its store was damaged"));
     assert_null(dp_pack_key(call_body(), "run"));
+    call_close();
+}
+
+static const char *rest_at(uint32_t index)
+{
+    const dp_pack_value *const list = dp_pack_key(call_body(), "rests");
+    uint32_t count = 0;
+    assert_true(dp_pack_is_array(list, &count));
+    return index < count ? text_at(dp_pack_at(list, index), "reason") : "";
+}
+
+static void every_reason_for_which_it_does_not_train_is_told(void **state)
+{
+    (void)state;
+    open_node();
+    call_kit.view.training = true;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "");
+    call_kit.view.training = false;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "model");
+    desk.driver->manifest.arch = DP_ARCH_EXTERNAL;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "script");
+    desk.driver->manifest.arch = DP_ARCH_GPT2;
+    call_kit.view.trainer = "starting";
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "trainer");
+    call_kit.view.trainer_next_ms = 900;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "crashes");
+    desk.config.observer = true;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "observer");
+    suspension_kit.owner = (dp_pause){.holds = true, .waits = true}; /* It trains on. */
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "observer");
+    suspension_kit.owner.waits = false;
+    suspension_kit.word = "heat";
+    suspension_kit.text = "it is 90 degrees hot";
+    desk.daemon.suspension = (dp_suspension *)(void *)&suspension_kit;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "pause");
+    assert_string_equal(rest_at(1), "heat");
+    assert_string_equal(text_at(dp_pack_at(dp_pack_key(call_body(), "rests"), 1), "text"),
+                        "it is 90 degrees hot");
+    assert_string_equal(rest_at(2), "");
+    suspension_kit.owner.holds = false;
+    suspension_kit.word = NULL;
+    desk.config.observer = false;
+    static const struct {
+        dp_mode mode;
+        const char *word;
+    } modes[] = {{DP_MODE_JOINING, "data"}, {DP_MODE_HALTED, "halted"}, {DP_MODE_LEFT, "left"}};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        call_kit.view.node.mode = modes[i].mode;
+        CALL_ALONE(dp_method_status);
+        assert_string_equal(rest_at(0), modes[i].word);
+    }
+    call_kit.view.node.mode = DP_MODE_GOSSIP;
+    call_kit.view.trainer = "up";
+    desk.driver->manifest.exchange = DP_EXCHANGE_GRADIENTS;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "quorum");
+    call_kit.view.running = false;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "starting");
+    call_kit.has_manifest = false;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "joining");
+    desk.daemon.driver = NULL;
+    CALL_ALONE(dp_method_status);
+    assert_string_equal(rest_at(0), "idle");
+    desk.daemon.driver = desk.driver;
     call_close();
 }
 
@@ -390,6 +465,7 @@ int main(void)
         cmocka_unit_test(values_unknown_before_the_node_runs_are_nil),
         cmocka_unit_test(rates_and_errors_are_told_where_they_are_known),
         cmocka_unit_test(limits_pause_and_clock_are_told_where_something_is_set_or_wrong),
+        cmocka_unit_test(every_reason_for_which_it_does_not_train_is_told),
         cmocka_unit_test(the_problem_of_the_first_start_is_told_with_its_fix),
         cmocka_unit_test(a_halt_names_the_liar_and_a_lost_store_is_told),
         cmocka_unit_test(peers_are_listed_without_guests_that_have_gone),
