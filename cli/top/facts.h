@@ -15,7 +15,7 @@ enum {
     DP_FACTS_SENTENCE_MAX = 1600, /* an answer of why has 1500 bytes at most */
     DP_FACTS_ID_MAX = 65,
     DP_FACTS_ROUNDS_MAX = 512,
-    DP_FACTS_PEERS_MAX = 160, /* a reply of peers has 131 at most */
+    DP_FACTS_PEERS_MAX = 160, /* a reply of peers has 116 at most */
     DP_FACTS_EVENTS_MAX = 100,
     DP_FACTS_SHARE_ROUNDS = 20 /* rounds that the own share is of */
 };

@@ -276,7 +276,17 @@ const dp_verb dp_verb_status = {
 
 /* ---- peers ---- */
 
-static void print_peer(dp_table *table, const json_t *peer)
+/* Bytes of a key that may be absent. */
+static void put_bytes(dp_table *table, const json_t *peer, const char *key)
+{
+    char text[DP_PRINT_CELL_MAX] = "-";
+    if (is_known(peer, key)) {
+        dp_print_bytes((uint64_t)dp_json_int(peer, key, 0), text);
+    }
+    dp_table_cell(table, text);
+}
+
+static void print_peer(dp_table *table, const json_t *peer, bool wide)
 {
     char text[DP_PRINT_CELL_MAX];
     dp_table_row(table);
@@ -302,6 +312,10 @@ static void print_peer(dp_table *table, const json_t *peer)
              dp_json_real(peer, "step_ms", 0));
     dp_table_cell(table, text);
     dp_table_cell(table, dp_json_flag(peer, "self") || dp_json_flag(peer, "linked") ? "yes" : "no");
+    if (wide) {
+        put_bytes(table, peer, "bytes_sent");
+        put_bytes(table, peer, "bytes_received");
+    }
     const char *address = json_string_value(json_array_get(json_object_get(peer, "addresses"), 0));
     dp_table_cell(table, address != NULL ? address : "");
 }
@@ -343,7 +357,7 @@ static bool comes_before(const json_t *peer, const json_t *other, const char *ke
     return dp_json_real(peer, key, 0) < dp_json_real(other, key, 0);
 }
 
-/* Equal ones stay in the daemon's order. A reply has 131 peers at most (dp_method_peers). */
+/* Equal ones stay in the daemon's order. A reply has 116 peers at most (dp_method_peers). */
 static void sort_peers(json_t *result, const struct order *order)
 {
     json_t *const sorted = json_array();
@@ -364,6 +378,10 @@ static int run_peers(dp_cmd *cmd)
 {
     static const char *const columns[] = {"NAME",         "ID",  "STATE", "ROLE", "ROUND",
                                           "LAST COUNTED", "RTT", "STEP",  "LINK", "ADDRESS"};
+    static const char *const wide_columns[] = {"NAME",  "ID",           "STATE",    "ROLE",
+                                               "ROUND", "LAST COUNTED", "RTT",      "STEP",
+                                               "LINK",  "SENT",         "RECEIVED", "ADDRESS"};
+    const bool wide = dp_cmd_option(cmd, "wide") != NULL;
     dp_control_error error;
     const struct order *order = NULL;
     json_t *result = NULL;
@@ -376,12 +394,14 @@ static int run_peers(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0xf0);
+    dp_table *table =
+        wide ? dp_table_open(wide_columns, sizeof wide_columns / sizeof wide_columns[0], 0x6f0)
+             : dp_table_open(columns, sizeof columns / sizeof columns[0], 0xf0);
     size_t index = 0;
     const json_t *peer = NULL;
     json_array_foreach(json_object_get(result, "peers"), index, peer)
     {
-        print_peer(table, peer);
+        print_peer(table, peer, wide);
     }
     dp_table_close(table, true);
     const long long more = dp_json_int(result, "more", 0);
@@ -398,7 +418,8 @@ const dp_verb dp_verb_peers = {
     .arguments = "",
     .summary = "list the members of the run and their state as seen from this node",
     .examples = "  dpnode peers\n  dpnode peers --sort rate\n",
-    .options = {{"sort", 0, "KEY",
+    .options = {{"wide", 'w', NULL, "also the bytes sent to each and received from it"},
+                {"sort", 0, "KEY",
                  "order: rate (tokens per second, fastest first), rtt (nearest first) or name"}},
 };
 

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 
 enum {
-    DP_METRICS_BYTES_MAX = 256 * 1024, /* of one text; a reply of peers has 131 of them at most */
+    DP_METRICS_BYTES_MAX = 256 * 1024, /* of one text; a reply of peers has 116 of them at most */
     DP_METRICS_LABEL_MAX = 64          /* bytes of a label's value; what is longer is cut */
 };
 

@@ -49,6 +49,12 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
     if (member->step_us != 0) {
         dp_pair_f64(&map, "step_ms", member->step_us / 1000.0);
     }
+    uint64_t sent = 0;
+    uint64_t received = 0;
+    if (!self && dp_driver_traffic(daemon->driver, &member->peer, &sent, &received)) {
+        dp_pair_u64(&map, "bytes_sent", sent);
+        dp_pair_u64(&map, "bytes_received", received);
+    }
     dp_group addresses = dp_array_begin(dp_pair(&map, "addresses"));
     for (uint32_t i = 0; i < member->n_addrs; i++) {
         char text[DP_ADDR_TEXT_MAX];
@@ -62,9 +68,9 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
 void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     /* Peers in one reply: a reader of messages takes DP_PACK_NODES_MAX nodes of msgpack, and a peer
-     * is a map of up to 13 pairs, with its addresses. */
+     * is a map of up to 15 pairs, with its addresses. */
     enum {
-        PEER_NODES = 1 + 2 * 13 + DP_ADDRS_MAX,
+        PEER_NODES = 1 + 2 * 15 + DP_ADDRS_MAX,
         PEERS_MAX = (DP_PACK_NODES_MAX - 16) / PEER_NODES
     };
     (void)parameters;

@@ -69,6 +69,8 @@
  *                       the chain is nil until it is read
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter",
  *                       "rtt_ms"?,"round","included","step_ms"?: as last measured,
+ *                       "bytes_sent"?,"bytes_received"?: to and from it, over all links with it
+ *                       since the start of the daemon,
  *                       "addresses":[text]}], "more"}: more members than the reply has room for
  *   rounds       F -> a notice {"round": R} each, oldest first, for ever when following; {"count",
  *                       "filtered"?: true, of a request with since_ms, until_ms or peer}. F:

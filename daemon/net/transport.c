@@ -48,7 +48,14 @@ static void drop_link(dp_transport *transport, dp_link *link)
     }
     dp_list_remove(&link->item);
     transport->stats.links--;
+    dp_peer_traffic_end(&transport->traffic, link->traffic);
     dp_free(link);
+}
+
+bool dp_transport_traffic(const dp_transport *transport, const dp_peer *peer, uint64_t *sent,
+                          uint64_t *received)
+{
+    return dp_peer_traffic_look(&transport->traffic, peer, sent, received);
 }
 
 bool dp_link_dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane,
@@ -183,6 +190,7 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     }
     link->peer = peer;
     link->boot_id = conn->channel.peer_boot_id;
+    link->traffic = dp_peer_traffic_begin(&transport->traffic, &peer);
     link->lanes[DP_LANE_CONTROL] = conn;
     link->credential_bytes = event->credential.size;
     dp_assert(event->credential.size <= sizeof link->credential);

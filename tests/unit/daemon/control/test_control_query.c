@@ -290,6 +290,10 @@ static void peers_are_listed_without_guests_that_have_gone(void **state)
     assert_true(dp_pack_is_array(dp_pack_key(call_body(), "peers"), &count) && count == 3);
     assert_true(flag_at(peer_at(0), "self") && is_nil(peer_at(0), "name"));
     assert_string_equal(text_at(peer_at(1), "name"), "bob");
+    assert_int_equal(number_at(peer_at(1), "bytes_sent"), 1001);
+    assert_int_equal(number_at(peer_at(1), "bytes_received"), 2000);
+    assert_null(dp_pack_key(peer_at(0), "bytes_sent")); /* This node. */
+    assert_null(dp_pack_key(peer_at(2), "bytes_sent")); /* It never had a link. */
     dp_view address;
     assert_true(dp_pack_get_text(dp_pack_at(dp_pack_key(peer_at(1), "addresses"), 0), &address));
     assert_memory_equal(address.data, "10.0.0.1:7", 10);

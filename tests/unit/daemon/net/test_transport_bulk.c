@@ -87,6 +87,14 @@ static void stream_both_ways(uint32_t threads_of_a, uint32_t threads_of_b)
     struct stream streams[2] = {{&scene.a, &scene.b, bytes, 0}, {&scene.b, &scene.a, bytes, 0}};
     turn_until(&scene.loop, both_streams_end, streams);
     CHECK(scene.a.transport->stats.bytes_sent >= scene.b.transport->stats.bytes_received);
+    const dp_peer b = dp_identity_peer(&party_of()->identities[1]);
+    const dp_peer nobody = {{1}};
+    uint64_t sent = 0;
+    uint64_t received = 0;
+    CHECK(dp_transport_traffic(scene.a.transport, &b, &sent, &received));
+    CHECK(sent > 1000000 && sent <= scene.a.transport->stats.bytes_sent);
+    CHECK(received > 1000000 && received <= scene.a.transport->stats.bytes_received);
+    CHECK(!dp_transport_traffic(scene.a.transport, &nobody, &sent, &received));
     free(bytes);
     free(expected_bytes);
     scene_close(&scene);
