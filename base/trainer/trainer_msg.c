@@ -212,8 +212,10 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                           .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
-                                   BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS,
-                         .optional = BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS},
+                                   BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS | BIT(CELSIUS) |
+                                   BIT(WATTS),
+                         .optional =
+                             BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS | BIT(CELSIUS) | BIT(WATTS)},
     [DP_TRAINER_PUBLISH] = {.name = "publish",
                             .fields = BIT(ROUND) | BIT(DENSE) | BIT(CUTS) | BIT(KEEP),
                             .optional = BIT(CUTS) | BIT(KEEP)},

@@ -84,8 +84,8 @@ typedef struct dp_trainer_msg {
     dp_judged judged; /* JUDGED */
     dp_reach reach;   /* JUDGE: own alone, and own_count from there on */
     uint64_t own_count;
-    uint32_t celsius; /* LIMITS, RESTING: degrees; 0: no limit, or not known */
-    uint32_t watts;   /* LIMITS */
+    uint32_t celsius; /* STEP, LIMITS, RESTING: degrees; 0: no limit, or not known */
+    uint32_t watts;   /* STEP, LIMITS: the same */
     uint32_t n_ranges;
     dp_sample_range ranges[DP_LEASE_RANGES_MAX];
     /* HELLO name, OPENED device, FAILED what, SAMPLE prompt, SAMPLED text; ends with NUL */

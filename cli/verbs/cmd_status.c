@@ -145,6 +145,19 @@ static void print_trainer(const json_t *run)
     }
 }
 
+/* Heat and power of the device, where a sensor tells them. */
+static void print_machine(const json_t *machine)
+{
+    const double celsius = dp_json_real(machine, "celsius", 0);
+    const double watts = dp_json_real(machine, "watts", 0);
+    if (celsius > 0) {
+        printf(", %.0f C", celsius);
+    }
+    if (watts > 0) {
+        printf(", %.0f W", watts);
+    }
+}
+
 /* Memory for messages of peers and answers to them; a small amount is not shown. */
 static void print_held(const json_t *run)
 {
@@ -176,6 +189,7 @@ static void print_run(const json_t *status, const json_t *run)
     if (json_object_get(run, "device") != NULL) {
         printf(", on %s", dp_json_text(run, "device", ""));
     }
+    print_machine(json_object_get(status, "machine"));
     if (dp_json_real(run, "compute_utilisation", 0) > 0) {
         printf(", computing %.1f %% of the time",
                100 * dp_json_real(run, "compute_utilisation", 0));

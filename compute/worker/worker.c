@@ -284,6 +284,7 @@ dp_status dp_worker_serve(int socket, const dp_worker_options *options)
     w->socket = socket;
     w->options = *options;
     w->governor = dp_governor_of(options->celsius_max, options->watts_max);
+    w->felt.celsius = INT32_MIN;
     atomic_init(&w->elements, 0);
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_t clock;

@@ -474,6 +474,7 @@ dp_status dp_worker_train_on(dp_worker *w)
     w->told_steps = tried;
     w->told_us = now;
     dp_laps_enter(&w->laps, DP_LAP_TELL);
+    const dp_sensor_reading felt = dp_worker_feel(w);
     const dp_trainer_msg reply = {.kind = DP_TRAINER_STEP,
                                   .round = done.round,
                                   .steps = done.steps,
@@ -483,7 +484,9 @@ dp_status dp_worker_train_on(dp_worker *w)
                                   .spikes = done.spikes,
                                   .computed_us = dp_trainer_computed_us(w->trainer),
                                   .trained_us = dp_laps_total(&w->laps),
-                                  .spent = spent_of(w)};
+                                  .spent = spent_of(w),
+                                  .celsius = felt.celsius > 0 ? (uint32_t)felt.celsius : 0,
+                                  .watts = felt.watts};
     const dp_status told = dp_worker_answer(w, &reply, NULL, 0);
     dp_laps_enter(&w->laps, DP_LAP_REST);
     return told;

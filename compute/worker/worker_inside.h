@@ -69,7 +69,9 @@ typedef struct dp_worker {
     uint64_t rest_until_us;  /* end of the rest; UINT64_MAX: until it is cooler */
     bool told_blind;         /* reported that a limit has no sensor */
     bool told_mute;          /* reported that the sensors do not answer */
-    dp_sensor_look *sensors; /* NULL: no limit was set yet, or there is no thread */
+    dp_sensor_look *sensors; /* NULL: nothing was read yet, or there is no thread */
+    uint64_t feel_us;        /* without limits: the next reading, for people */
+    dp_sensor_reading felt;  /* the last reading */
     bool told_resting;       /* by RESTING, as last sent */
 } dp_worker;
 
@@ -118,6 +120,9 @@ DP_MUST dp_status dp_worker_obey_deferred(dp_worker *w);
  * a publication is encoded, which is looked after between micro-batches. */
 uint64_t dp_worker_rests_until(dp_worker *w);
 bool dp_worker_rests(const dp_worker *w);
+/* The last reading of the sensors, some seconds old: with limits that of rests_until, without them
+ * one that is asked for here and never waited for. celsius INT32_MIN, watts 0: unknown. */
+dp_sensor_reading dp_worker_feel(dp_worker *w);
 /* Tells that a micro-batch took worked_us. */
 void dp_worker_worked(dp_worker *w, uint64_t worked_us);
 /* The owner's limits from now on; sensors are read at the next moment between micro-batches. */

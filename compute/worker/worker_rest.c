@@ -6,9 +6,8 @@
 #include "compute/machine/stopwatch.h"
 #include "compute/worker/worker_inside.h"
 
-enum {
-    LOOK_US = 2000 * 1000
-}; /* Sensors move no faster, and asking a card takes some milliseconds. */
+/* Sensors move no faster, and asking a card takes some milliseconds. */
+enum { LOOK_US = 2000 * 1000, FEEL_US = 10 * 1000 * 1000 };
 
 static void tell(const dp_worker *w, int32_t celsius, uint32_t watts)
 {
@@ -61,16 +60,21 @@ static void tell_resting(dp_worker *w, int32_t celsius)
     }
 }
 
-/* Without an answer the limits have no effect: a driver that hangs must not stop training. */
-static dp_sensor_reading read_sensors(dp_worker *w)
+static void open_sensors(dp_worker *w)
 {
-    dp_sensor_reading reading = {.celsius = INT32_MIN};
     const uint32_t device = w->backend == dp_backend_cpu() ? 0 : w->options.device;
-    bool answered = false;
     if (w->sensors == NULL &&
         dp_sensor_look_open(&w->sensors, w->options.team, w->backend, device) != DP_OK) {
         w->sensors = NULL; /* The next look tries again. */
     }
+}
+
+/* Without an answer the limits have no effect: a driver that hangs must not stop training. */
+static dp_sensor_reading read_sensors(dp_worker *w)
+{
+    dp_sensor_reading reading = {.celsius = INT32_MIN};
+    bool answered = false;
+    open_sensors(w);
     if (w->sensors != NULL) { /* One that hangs is waited for only once. */
         answered = dp_sensor_look_at(w->sensors, w->told_mute ? 0 : DP_SENSOR_LOOK_MS, &reading);
     }
@@ -80,6 +84,7 @@ static dp_sensor_reading read_sensors(dp_worker *w)
                                    "--celsius-max and --watts-max do nothing until they do");
     }
     w->told_mute = !answered;
+    w->felt = reading;
     return reading;
 }
 
@@ -95,6 +100,20 @@ static void look(dp_worker *w)
     if ((w->governor.share < DP_GOVERNOR_WHOLE) != rested) {
         tell(w, now.celsius, now.watts);
     }
+}
+
+dp_sensor_reading dp_worker_feel(dp_worker *w)
+{
+    const uint64_t now = dp_now_us();
+    dp_sensor_reading reading;
+    if (!dp_governor_is_set(&w->governor) && now >= w->feel_us) {
+        open_sensors(w);
+        if (w->sensors != NULL && dp_sensor_look_at(w->sensors, 0, &reading)) {
+            w->felt = reading;
+            w->feel_us = now + (w->options.look_us != 0 ? w->options.look_us : FEEL_US);
+        }
+    }
+    return w->felt;
 }
 
 uint64_t dp_worker_rests_until(dp_worker *w)

@@ -24,6 +24,9 @@
  *                       and "suspended" too; empty while it trains, "lost"?: text, the store was
  *                       damaged and names no run any more, "problem"?: {"code", "what", "why",
  *                       "fix"}: why the last try of first_start.h failed or its token is not used,
+ *                       "machine": {"celsius", "watts": of the device that computes, nil where no
+ *                       sensor was read in the last minute, "load": of the last minute, as
+ *                       uptime(1), "processors"},
  *                       "rss_bytes", "log_dropped", "run"?: {"name", "id",
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the

@@ -199,6 +199,19 @@ static void pack_line(dp_group *map, const dp_daemon *daemon, const dp_driver_vi
     dp_pair_u64(map, "held_max", view->transport.held_limit);
 }
 
+/* Unknown numbers are nil: no sensor, or no trainer has read one in the last minute. */
+static void pack_machine(dp_group *map, const dp_driver_view *view)
+{
+    double load[3] = {0};
+    dp_group group = dp_map_begin(dp_pair(map, "machine"));
+    pair_known(&group, "celsius", view != NULL ? view->celsius : 0);
+    pair_known(&group, "watts", view != NULL ? view->watts : 0);
+    uv_loadavg(load);
+    dp_pair_f64(&group, "load", load[0]);
+    dp_pair_u64(&group, "processors", uv_available_parallelism());
+    dp_group_end(&group);
+}
+
 static void pack_trainer(dp_group *map, const dp_driver_view *view)
 {
     dp_pair_text(map, "trainer", view->trainer);
@@ -440,10 +453,14 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);
         dp_pair_u64(&map, "port", view.port);
+        pack_machine(&map, &view);
         dp_pack_pause(&map, daemon);
         pack_suspended(&map, daemon);
         pack_run(dp_pair(&map, "run"), daemon);
-    } else if (daemon->lost) {
+    } else {
+        pack_machine(&map, NULL);
+    }
+    if (daemon->driver == NULL && daemon->lost) {
         dp_pair_text(&map, "lost", "its store was damaged and the name of its run is lost");
     }
     dp_group_end(&map);

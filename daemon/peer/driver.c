@@ -15,6 +15,7 @@
 #include "gossip/record/wire.h"
 
 enum {
+    FELT_MS = 60 * 1000, /* heat and power that were read longer ago are not known */
     REMEMBER_EVERY = 60, /* ticks */
     REMEMBER_SOON = 2    /* ticks after a link came up: by then its member has sent its addresses */
 };
@@ -318,6 +319,7 @@ bool dp_driver_traffic(const dp_driver *driver, const dp_peer *peer, uint64_t *s
 
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
 {
+    const bool feels = uv_now(driver->daemon->loop) - driver->felt_ms < FELT_MS;
     *view = (dp_driver_view){
         .running = driver->node != NULL,
         .port = driver->port,
@@ -336,6 +338,8 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .script_pid = driver->script_pid,
         .rests = driver->rests,
         .rests_celsius = driver->rests_celsius,
+        .celsius = feels ? driver->celsius : 0,
+        .watts = feels ? driver->watts : 0,
         .elements = driver->elements,
         .device = driver->trainer_open ? driver->device : "",
         .training = driver->training,

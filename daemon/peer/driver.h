@@ -57,6 +57,8 @@ typedef struct dp_driver_view {
     uint32_t script_pid;      /* of the script that trains; 0: none */
     bool rests;               /* the trainer computes nothing until the machine is cooler ... */
     uint32_t rests_celsius;   /* ... than this; 0: not known */
+    uint32_t celsius; /* of the device that computes, read in the last minute; 0: not known */
+    uint32_t watts;   /* the same */
     uint64_t elements;
     const char *device;  /* the device that computes; "": none, or not known */
     bool training;       /* it has the command to train; otherwise the two rates below are 0 */

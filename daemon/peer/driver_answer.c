@@ -73,6 +73,11 @@ static void progress(dp_driver *driver, const dp_trainer_msg *msg)
     driver->loss = msg->loss;
     dp_usage_told(&driver->usage, msg->computed_us, msg->trained_us);
     driver->spent = msg->spent;
+    if (msg->celsius != 0 || msg->watts != 0) {
+        driver->celsius = msg->celsius;
+        driver->watts = msg->watts;
+        driver->felt_ms = now;
+    }
     dp_event event = {.type = DP_EV_TRAINED};
     event.u.trained.round = msg->round;
     event.u.trained.steps = msg->steps;
@@ -345,6 +350,10 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
     case DP_TRAINER_RESTING:
         driver->rests = msg->ok;
         driver->rests_celsius = msg->celsius;
+        if (msg->celsius != 0) {
+            driver->celsius = msg->celsius;
+            driver->felt_ms = uv_now(driver->daemon->loop);
+        }
         dp_suspension_act(driver->daemon->suspension);
         break;
     default:

@@ -114,7 +114,10 @@ struct dp_driver {
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
     char script_path[DP_CONFIG_PATH_MAX + sizeof "/script.sock"]; /* "": no run of any model */
-    uint32_t script_pid;      /* the script that trains; 0: none */
+    uint32_t script_pid; /* the script that trains; 0: none */
+    uint32_t celsius;    /* by STEP and RESTING; 0: not known */
+    uint32_t watts;
+    uint64_t felt_ms;         /* uv_now of these two */
     bool rests;               /* it must cool first, by RESTING ... */
     uint32_t rests_celsius;   /* ... at this heat; 0: not known */
     dp_trainer_limits limits; /* as it has them, or will have */

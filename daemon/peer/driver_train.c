@@ -212,6 +212,8 @@ static void on_down(void *context, const char *cause)
     driver->tokens_per_s = 0;
     driver->script_pid = 0;
     driver->rests = false;
+    driver->celsius = 0;
+    driver->watts = 0;
     driver->usage = (dp_usage){0};
     driver->spent = (dp_trainer_spent){0};
     drop_waits(driver, "the trainer crashed");

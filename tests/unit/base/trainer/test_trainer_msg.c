@@ -345,6 +345,7 @@ static void a_trainer_that_knows_no_dropped_steps_has_none(void **state)
     assert_int_equal(back.computed_us, 0);
     assert_int_equal(back.trained_us, 0);
     assert_int_equal(back.spent.tell_us, 0);
+    CHECK(back.celsius == 0 && back.watts == 0);
     dp_buf_close(&buf);
 }
 

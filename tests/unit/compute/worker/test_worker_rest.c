@@ -2,6 +2,7 @@
  * is test_governor.c's business. */
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -70,6 +71,49 @@ static dp_worker worker_of(uint32_t celsius_max, uint32_t watts_max)
     dp_worker w = {.governor = dp_governor_of(celsius_max, watts_max)};
     w.options.tell = on_tell;
     return w;
+}
+
+/* Until the thread of the sensors has answered. */
+static dp_sensor_reading felt(dp_worker *w, uint32_t n_looks)
+{
+    dp_sensor_reading reading = dp_worker_feel(w);
+    while (machine.n_looks < n_looks || w->feel_us <= machine.now_us) {
+        sched_yield();
+        reading = dp_worker_feel(w);
+    }
+    return reading;
+}
+
+static void without_limits_sensors_are_read_now_and_then_and_never_waited_for(void **state)
+{
+    dp_worker w = worker_of(0, 0);
+    (void)state;
+    w.felt.celsius = INT32_MIN;
+    pthread_mutex_lock(&gate); /* The driver hangs. */
+    assert_int_equal(dp_worker_feel(&w).celsius, INT32_MIN);
+    assert_int_equal(dp_worker_feel(&w).celsius, INT32_MIN);
+    pthread_mutex_unlock(&gate);
+    dp_sensor_reading reading = felt(&w, 1);
+    assert_true(reading.celsius == 50 && reading.watts == 100);
+    machine.celsius = 60;
+    machine.now_us += 9000000; /* Too soon. */
+    assert_int_equal(dp_worker_feel(&w).celsius, 50);
+    machine.now_us += 2000000;
+    reading = felt(&w, 2);
+    assert_int_equal(reading.celsius, 60);
+    assert_true(machine.n_looks == 2 && machine.n_told == 0 && machine.n_answers == 0);
+    dp_sensor_look_close(w.sensors);
+}
+
+static void with_limits_the_reading_is_that_of_the_governor(void **state)
+{
+    dp_worker w = worker_of(80, 0);
+    (void)state;
+    w.felt.celsius = INT32_MIN;
+    assert_int_equal(dp_worker_feel(&w).celsius, INT32_MIN);
+    (void)dp_worker_rests_until(&w);
+    assert_true(dp_worker_feel(&w).celsius == 50 && machine.n_looks == 1);
+    dp_sensor_look_close(w.sensors);
 }
 
 static void without_limits_no_sensor_is_read_and_nothing_rests(void **state)
@@ -257,6 +301,8 @@ static void sensors_that_hang_are_told_once_and_stop_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_limits_sensors_are_read_now_and_then_and_never_waited_for),
+        cmocka_unit_test(with_limits_the_reading_is_that_of_the_governor),
         cmocka_unit_test(without_limits_no_sensor_is_read_and_nothing_rests),
         cmocka_unit_test(sensors_are_read_every_two_seconds),
         cmocka_unit_test(above_the_limit_each_micro_batch_is_followed_by_a_rest),

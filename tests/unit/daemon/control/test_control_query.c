@@ -175,6 +175,29 @@ static void a_halt_names_the_liar_and_a_lost_store_is_told(void **state)
     call_close();
 }
 
+static void heat_power_and_load_are_told_and_nil_where_no_sensor_is_read(void **state)
+{
+    double load = -1;
+    (void)state;
+    open_node();
+    CALL_ALONE(dp_method_status);
+    const dp_pack_value *machine = dp_pack_key(call_body(), "machine");
+    assert_true(is_nil(machine, "celsius") && is_nil(machine, "watts"));
+    assert_true(dp_pack_get_f64(dp_pack_key(machine, "load"), &load) && load >= 0);
+    assert_true(number_at(machine, "processors") >= 1);
+    call_kit.view.celsius = 71;
+    call_kit.view.watts = 180;
+    CALL_ALONE(dp_method_status);
+    machine = dp_pack_key(call_body(), "machine");
+    assert_true(dp_pack_get_f64(dp_pack_key(machine, "celsius"), &load) && load == 71);
+    assert_true(dp_pack_get_f64(dp_pack_key(machine, "watts"), &load) && load == 180);
+    desk.daemon.driver = NULL;
+    CALL_ALONE(dp_method_status);
+    assert_true(is_nil(dp_pack_key(call_body(), "machine"), "celsius"));
+    desk.daemon.driver = desk.driver;
+    call_close();
+}
+
 static const char *rest_at(uint32_t index)
 {
     const dp_pack_value *const list = dp_pack_key(call_body(), "rests");
@@ -469,6 +492,7 @@ int main(void)
         cmocka_unit_test(values_unknown_before_the_node_runs_are_nil),
         cmocka_unit_test(rates_and_errors_are_told_where_they_are_known),
         cmocka_unit_test(limits_pause_and_clock_are_told_where_something_is_set_or_wrong),
+        cmocka_unit_test(heat_power_and_load_are_told_and_nil_where_no_sensor_is_read),
         cmocka_unit_test(every_reason_for_which_it_does_not_train_is_told),
         cmocka_unit_test(the_problem_of_the_first_start_is_told_with_its_fix),
         cmocka_unit_test(a_halt_names_the_liar_and_a_lost_store_is_told),

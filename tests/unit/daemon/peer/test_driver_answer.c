@@ -204,6 +204,20 @@ static void a_trainer_that_must_cool_is_heard_until_it_has(void **state)
     assert_true(driver->rests && driver->rests_celsius == 88);
     answer(&(dp_trainer_msg){.kind = DP_TRAINER_RESTING});
     assert_false(driver->rests);
+    assert_int_equal(driver->celsius, 88);
+    desk_close();
+}
+
+static void heat_and_power_come_with_steps_where_they_are_known(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_STEP, .celsius = 71, .watts = 180});
+    assert_true(driver->celsius == 71 && driver->watts == 180);
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_STEP}); /* None was read since. */
+    assert_true(driver->celsius == 71 && driver->watts == 180);
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_STEP, .celsius = 72});
+    assert_true(driver->celsius == 72 && driver->watts == 0);
     desk_close();
 }
 
@@ -478,6 +492,7 @@ int main(void)
         cmocka_unit_test(a_script_is_told_of_and_named_until_it_goes),
         cmocka_unit_test(a_script_in_a_run_of_a_known_model_is_not_believed),
         cmocka_unit_test(a_trainer_that_must_cool_is_heard_until_it_has),
+        cmocka_unit_test(heat_and_power_come_with_steps_where_they_are_known),
         cmocka_unit_test(files_that_do_not_go_with_an_answer_are_closed),
         cmocka_unit_test(a_state_is_mapped_and_the_one_before_it_goes),
         cmocka_unit_test(a_state_that_cannot_be_mapped_ends_the_trainer),
