@@ -22,12 +22,12 @@ _dpnode() {
     'token rotate') words="$common" ;;
     'join'*) words="--name --dir --listen $common" ;;
     'status'*) words="--check $common" ;;
-    'peers'*) words="--sort $common" ;;
+    'peers'*) words="--wide --sort $common" ;;
     'audit'*) words="$common" ;;
-    'rounds'*) words="--last --follow $common" ;;
+    'rounds'*) words="--last --follow --wide --since --until --peer $common" ;;
     'wait'*) words="--round --loss --peers --timeout $common" ;;
-    'why'*) words="$common" ;;
-    'logs'*) words="--last --follow --only $common" ;;
+    'why'*) words="--since --until --peer $common" ;;
+    'logs'*) words="--last --follow --since --until --peer --only $common" ;;
     'pause'*) words="--for --until --after-round $common" ;;
     'resume'*) words="$common" ;;
     'drain'*) words="--time --leave --keep-data --delete-run $common" ;;

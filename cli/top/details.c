@@ -86,6 +86,34 @@ static void add_contributors(const json_t *round, char *text, size_t size)
     }
 }
 
+/* How this node went through the round, where the daemon knows. */
+static void add_phases(const json_t *round, char *text, size_t size)
+{
+    static const struct {
+        const char *key;
+        const char *word;
+    } rows[] = {{"published_ms", "published"},
+                {"ready_ms", "ready"},
+                {"held_ms", "held"},
+                {"decided_ms", "decided"},
+                {"applied_ms", "applied"}};
+    const json_t *const phases = json_object_get(round, "phases");
+    const char *before = "phases        ";
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const long long ms = dp_json_int(phases, rows[i].key, -1);
+        if (ms >= 0) {
+            add(text, size, "%s%s %.1f s", before, rows[i].word, (double)ms / 1000);
+            before = ", ";
+        }
+    }
+    add(text, size, "%s", before[0] == ',' ? "\n" : "");
+    if (json_object_get(round, "compute_ms") != NULL) {
+        add(text, size, "time          compute %.1f s, transfer %.1f s, wait %.1f s\n",
+            dp_json_real(round, "compute_ms", 0) / 1000,
+            dp_json_real(round, "transfer_ms", 0) / 1000, dp_json_real(round, "wait_ms", 0) / 1000);
+    }
+}
+
 void dp_details_round(const json_t *round, char *text, size_t size)
 {
     char clock[DP_PRINT_CELL_MAX];
@@ -110,8 +138,10 @@ void dp_details_round(const json_t *round, char *text, size_t size)
     if (dp_json_real(round, "loss", 0) > 0) {
         add(text, size, "loss          %.4f\n", dp_json_real(round, "loss", 0));
     }
-    add(text, size, "this node     %s\n\ntokens of each:\n",
+    add(text, size, "this node     %s\n",
         dp_json_flag(round, "counted") ? "counted" : "not counted");
+    add_phases(round, text, size);
+    add(text, size, "\ntokens of each:\n");
     add_contributors(round, text, size);
 }
 

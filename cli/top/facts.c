@@ -248,7 +248,11 @@ static void read_round(dp_facts_round *round, const json_t *from, const char *ow
                               .active = small_of(from, "active"),
                               .loss = amount_of(from, "loss"),
                               .bytes = count_of(from, "bytes"),
-                              .tokens = count_of(from, "tokens")};
+                              .tokens = count_of(from, "tokens"),
+                              .has_times = is_known(from, "compute_ms"),
+                              .compute_ms = count_of(from, "compute_ms"),
+                              .transfer_ms = count_of(from, "transfer_ms"),
+                              .wait_ms = count_of(from, "wait_ms")};
     /* Records have a slot each; exchanges have none of their own. */
     round->key = exchange != NULL ? round->time_ms | UINT64_C(1) << 63 : count_of(from, "slot");
     if (exchange != NULL) {

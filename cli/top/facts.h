@@ -37,6 +37,10 @@ typedef struct dp_facts_round {
     uint64_t tokens;
     uint64_t own_tokens;  /* of this node */
     uint64_t step_tokens; /* of one step of a member; 0: unknown */
+    bool has_times;       /* of this node in it: */
+    uint64_t compute_ms;
+    uint64_t transfer_ms;
+    uint64_t wait_ms;
     uint32_t n_left_out;
     char left_out[DP_FACTS_TEXT_MAX]; /* "bob: its update came too late", the first of them */
 } dp_facts_round;

@@ -142,6 +142,9 @@ static const dp_grid_column round_columns[] = {
     {.head = "THIS NODE", .width = 9, .rank = 1},
     {.head = "TIME", .width = 8, .rank = 3},
     {.head = "UPDATES", .width = 9, .right = true, .rank = 2},
+    {.head = "COMPUTE", .width = 7, .right = true, .rank = 4},
+    {.head = "TRANSFER", .width = 8, .right = true, .rank = 5},
+    {.head = "WAIT", .width = 6, .right = true, .rank = 6},
 };
 static const dp_grid_columns round_table = {round_columns, COUNT(round_columns)};
 
@@ -156,6 +159,11 @@ static void describe_rounds_to_come(const dp_facts *facts, char *text, size_t si
     snprintf(text, size, "No round is decided yet. A round takes about %s.", span);
 }
 
+static void write_time(bool known, uint64_t ms, char text[DP_PRINT_CELL_MAX])
+{
+    snprintf(text, DP_PRINT_CELL_MAX, known ? "%.1f s" : "-", (double)ms / 1000);
+}
+
 static void put_round(listing *list, dp_grid *grid, const dp_screen *screen, uint32_t index,
                       const dp_facts_round *round)
 {
@@ -165,6 +173,9 @@ static void put_round(listing *list, dp_grid *grid, const dp_screen *screen, uin
     char loss[DP_PRINT_CELL_MAX] = "-";
     char clock[DP_PRINT_CELL_MAX];
     char bytes[DP_PRINT_CELL_MAX];
+    char compute[DP_PRINT_CELL_MAX];
+    char transfer[DP_PRINT_CELL_MAX];
+    char wait[DP_PRINT_CELL_MAX];
     snprintf(number, sizeof number, "%llu", (unsigned long long)round->round);
     snprintf(counted, sizeof counted, "%u of %u", round->listed, round->active);
     if (round->duration_ms > 0) {
@@ -175,8 +186,12 @@ static void put_round(listing *list, dp_grid *grid, const dp_screen *screen, uin
     }
     dp_print_clock(round->time_ms, clock);
     dp_print_bytes(round->bytes, bytes);
+    write_time(round->has_times, round->compute_ms, compute);
+    write_time(round->has_times, round->transfer_ms, transfer);
+    write_time(round->has_times, round->wait_ms, wait);
     const char *const cells[] = {
-        number, took, counted, loss, round->counted ? "counted" : "left out", clock, bytes};
+        number, took,  counted, loss,     round->counted ? "counted" : "left out",
+        clock,  bytes, compute, transfer, wait};
     const bool full = round->listed >= round->active && round->counted;
     put_line(list, grid, screen, index, cells, full ? DP_STYLE_PLAIN : DP_STYLE_WARN);
 }

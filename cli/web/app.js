@@ -1,14 +1,14 @@
 // The page of dpnode-web: shows what the daemon says, as it comes. Text from peers is only ever set as text.
 'use strict';
 
-const ROUNDS = 512, ROWS = 12, EVENTS = 20, RETRY_MS = 2000, NEWS_MS = 1000;
+const ROUNDS = 512, ROWS = 12, EVENTS = 20, RETRY_MS = 2000;
 const PHASES = ['computed', 'data', 'publish', 'apply', 'state', 'tell'];
 const PHASE_TEXT = {computed: 'steps', data: 'waiting for data', publish: 'encoding updates', apply: 'applying rounds',
                     state: 'state and checkpoints', tell: 'handing over to the daemon'};
 const byId = id => document.getElementById(id);
 
 const rounds = new Map();
-let newestAsked = -1, eventsAsked = 0, unit = 'tokens';
+let events = [], lastNews = '', unit = 'tokens';
 
 // ---- text
 
@@ -58,6 +58,9 @@ function showCards(status, run) {
   else add('this node', run.trainer === 'up' ? (run.trains ? 'measuring' : 'not training') : 'trainer ' + run.trainer, run.device || '',
            run.trainer === 'failing' ? 'bad' : '');
   if (known(run.counted)) add('counted in', run.counted + (run.counted === 1 ? ' round' : ' rounds'), run.is_voter ? 'this node votes' : '');
+  const machine = status.machine || {};
+  if (known(machine.celsius) || known(machine.watts))
+    add('device', known(machine.celsius) ? machine.celsius.toFixed(0) + ' \u00b0C' : '', known(machine.watts) ? machine.watts.toFixed(0) + ' W' : '');
   if (known(run.compute_utilisation)) add('computing', (100 * run.compute_utilisation).toFixed(1) + ' %', 'of the time');
   add('sent', bytes(run.bytes_sent), 'received ' + bytes(run.bytes_received));
   if (known(run.keep)) add('updates', '1 of ' + run.keep, 'elements is sent');
@@ -99,10 +102,12 @@ const shortName = peer => peer.name || peer.short;
 
 function showRounds() {
   const all = [...rounds.values()].sort((a, b) => a.slot - b.slot);
-  fillTable('rounds', [['round', 'n'], ['at'], ['kind'], ['took', 'n'], ['counted', 'n'], ['loss', 'n'], [unit, 'n'], ['bytes', 'n'],
+  fillTable('rounds', [['round', 'n'], ['at'], ['kind'], ['took', 'n'], ['compute', 'n'], ['transfer', 'n'], ['wait', 'n'], ['counted', 'n'], ['loss', 'n'], [unit, 'n'], ['bytes', 'n'],
                        ['left out', 'long']],
             all.slice(-ROWS).reverse().map(r => [
               String(r.round), clock(r.time_ms), r.kind, known(r.duration_ms) ? span(r.duration_ms / 1000) : '-',
+              known(r.compute_ms) ? span(r.compute_ms / 1000) : '-', known(r.transfer_ms) ? span(r.transfer_ms / 1000) : '-',
+              known(r.wait_ms) ? span(r.wait_ms / 1000) : '-',
               [r.listed + ' of ' + r.active, r.listed < r.active ? 'warn' : ''], known(r.loss) ? r.loss.toFixed(3) : '-', number(r.tokens),
               bytes(r.bytes), (r.left_out || []).map(p => shortName(p) + ': ' + p.cause).join('; ')]));
   drawLoss(all.filter(r => r.loss > 0));
@@ -157,29 +162,35 @@ async function get(path) {
   return answer.json();
 }
 
-// Rounds that are new since the last question; all that there are at the first.
-async function takeRounds(newest) {
-  if (newest === newestAsked) return;
-  const few = newestAsked >= 0 && newest > newestAsked ? Math.min(ROUNDS, newest - newestAsked + 2) : ROUNDS;
-  newestAsked = newest;
-  try {
-    for (const round of await get('/api/v1/rounds?last=' + few)) rounds.set(round.slot, round);
-    while (rounds.size > ROUNDS) rounds.delete(Math.min(...rounds.keys()));
-    showRounds();
-  } catch (error) {
-    newestAsked = -1; // The next state asks again.
-  }
+function addRounds(list) {
+  for (const round of list) if (!round.exchange) rounds.set(round.slot, round);
+  while (rounds.size > ROUNDS) rounds.delete(Math.min(...rounds.keys()));
+  showRounds();
 }
 
-async function takeEvents() {
-  if (Date.now() - eventsAsked < NEWS_MS) return;
-  eventsAsked = Date.now();
+function addEvents(list) {
+  const had = new Set(events.map(e => e.id));
+  events = [...events, ...list.filter(e => !had.has(e.id))].slice(-EVENTS);
+  fillTable('events', [['at'], ['event'], ['text', 'long']], [...events].reverse().map(e => [clock(e.time_ms), e.name, e.text]));
+}
+
+// The first news is empty: what came before it is asked for now, what comes later is in the next ones. A round is told
+// when it is decided, and its last phase comes later, so the newest are asked for again with the next one.
+async function takeNews(event) {
+  const news = JSON.parse(event.data), first = lastNews === '';
+  lastNews = event.lastEventId;
   try {
-    const events = await get('/api/v1/events?last=' + EVENTS);
-    fillTable('events', [['at'], ['event'], ['text', 'long']], events.reverse().map(e => [clock(e.time_ms), e.name, e.text]));
+    if (first) {
+      addEvents(await get('/api/v1/events?last=' + EVENTS));
+      addRounds(await get('/api/v1/rounds?last=' + ROUNDS));
+    } else if (news.rounds.length > 0) {
+      addRounds(await get('/api/v1/rounds?last=' + (news.rounds.length + 2)));
+    }
   } catch (error) {
-    eventsAsked = 0;
+    if (first) lastNews = ''; // The next stream begins anew.
   }
+  addEvents(news.events);
+  addRounds(news.rounds.filter(r => !rounds.has(r.slot)));
 }
 
 function takeState(state) {
@@ -203,13 +214,12 @@ function takeState(state) {
   showCards(status, run);
   showPhases(run.trainer_ms);
   showPeers(state.peers);
-  if (known(run.round)) takeRounds(run.slot);
-  takeEvents();
 }
 
 function listen() {
-  const source = new EventSource('/api/v1/stream');
+  const source = new EventSource('/api/v1/stream' + (lastNews === '' ? '' : '?after=' + lastNews));
   source.addEventListener('state', event => takeState(JSON.parse(event.data)));
+  source.addEventListener('news', takeNews);
   source.addEventListener('error', () => {
     byId('state').textContent = 'no answer';
     byId('state').className = 'pill bad';

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "cli/web/news.h"
 
 enum { PORT_MAX = 65535, BUFFER_BYTES = 32 * 1024 };
 
@@ -18,6 +19,7 @@ typedef struct stream {
     dp_server *server;
     struct MHD_Connection *connection;
     uint64_t version; /* of the source, in the newest event */
+    dp_news news;     /* that it has */
     dp_buf waiting;   /* bytes that are to be sent */
     bool used;
     bool suspended;
@@ -49,7 +51,9 @@ static void fill(stream *s)
         return; /* A slow reader misses states, and gets none of them twice. */
     }
     s->version = source->version;
-    DP_IGNORE(dp_site_event(s->server->site, &s->waiting)); /* Too large: the next one may fit. */
+    /* Too large: the next one may fit. */
+    DP_IGNORE(dp_site_event(s->server->site, &s->waiting));
+    DP_IGNORE(dp_news_write(&s->news, &s->server->site->source, &s->waiting));
 }
 
 static ssize_t read_stream(void *context, uint64_t position, char *out, size_t most)
@@ -96,12 +100,16 @@ static void wake_streams(dp_server *server, bool all)
     }
 }
 
-static struct MHD_Response *open_stream(dp_server *server, struct MHD_Connection *connection)
+/* after: the id of the newest event that a reader has which was cut. */
+static struct MHD_Response *open_stream(dp_server *server, struct MHD_Connection *connection,
+                                        const char *after)
 {
     for (size_t i = 0; i < DP_SERVER_STREAMS; i++) {
         stream *const s = &server->streams[i];
         if (!s->used) {
             *s = (stream){.server = server, .connection = connection, .used = true};
+            /* Else it begins now. */
+            DP_IGNORE(dp_news_read(&s->news, after) != true);
             dp_buf_init(&s->waiting, DP_SERVER_STREAM_BYTES_MAX);
             return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BUFFER_BYTES, read_stream, s,
                                                      free_stream);
@@ -154,7 +162,13 @@ static enum MHD_Result send_answer(dp_server *server, struct MHD_Connection *con
                      MHD_create_response_from_buffer(answer->body.size, answer->body.data,
                                                      MHD_RESPMEM_MUST_COPY));
     }
-    struct MHD_Response *const response = open_stream(server, connection);
+    /* A browser that connects again by itself sends the header; a page that does it the query. */
+    const char *const last =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Last-Event-ID");
+    struct MHD_Response *const response = open_stream(
+        server, connection,
+        last != NULL ? last
+                     : MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "after"));
     if (response != NULL) {
         return queue(connection, answer->status, answer->type, response);
     }

@@ -7,7 +7,9 @@
  *   /readyz      200 where `dpnode status --check ready` passes, else 503
  *   /api/v1/status, /api/v1/peers               the daemon's replies, unchanged
  *   /api/v1/rounds?last=N, /api/v1/events?last=N  arrays, oldest first
- *   /api/v1/stream   text/event-stream: event "state" with {"status", "peers"} each second
+ *   /api/v1/stream   text/event-stream: event "state" with {"status", "peers"} each second; event
+ *                    "news" with {"events", "rounds"} that are new (cli/web/news.h), whose id a
+ *                    reader that was cut gives back as Last-Event-ID, or as ?after=
  *
  * A page of the internet can make a browser send requests to this machine under a name of its own
  * (DNS rebinding), so the Host of a request must be an address, localhost, or a name that the owner

@@ -47,11 +47,11 @@ class Site:
         line.close()
         return answer.status, text
 
-    def stream(self):
-        """Events as they come."""
+    def stream(self, name="state", after=None):
+        """The data of events of this name as they come; of news with their ids."""
         line = http.client.HTTPConnection(self.host, self.port, timeout=30)
         self.test.addCleanup(line.close)
-        line.request("GET", "/api/v1/stream")
+        line.request("GET", "/api/v1/stream", headers={"Last-Event-ID": after} if after else {})
         answer = line.getresponse()
         self.test.addCleanup(answer.close)
         assert answer.getheader("Content-Type") == "text/event-stream"
@@ -59,8 +59,13 @@ class Site:
             text = answer.readline().decode()
             if not text:
                 return
-            if text.startswith("data: "):
-                yield json.loads(text[len("data: "):])
+            if text.startswith("event: "):
+                kind = text[len("event: "):].strip()
+            if text.startswith("id: "):
+                ident = text[len("id: "):].strip()
+            if text.startswith("data: ") and kind == name:
+                data = json.loads(text[len("data: "):])
+                yield data if name == "state" else (ident, data)
 
 
 def metric(text, name):
@@ -100,6 +105,28 @@ class Web(SystemTest):
         self.assertIn("dpnode up", error["fix"])
         node.start()
         wait_for(lambda: next(states).get("status"), 60, "the stream goes on with the daemon")
+
+    def test_news_go_on_where_a_reader_was_cut_over_a_restart_of_the_daemon(self):
+        node, _ = self.found()
+        site = Site(self, socket_path=node.socket)
+        wait_for(lambda: node.run().get("round", 0) >= 1, 90, "a round")
+        ident, news = next(site.stream("news"))
+        self.assertEqual(news, {"events": [], "rounds": []})
+        node.end()
+        node.start()
+        had = node.run().get("round") or 0
+        wait_for(lambda: (node.run().get("round") or 0) > had + 1, 90, "more rounds")
+        events, rounds = [], []
+        for _, news in site.stream("news", ident):
+            events += news["events"]
+            rounds += news["rounds"]
+            if any(e["name"] == "daemon.started" for e in events) and len(rounds) >= 2:
+                break
+        slots = [r["slot"] for r in rounds]
+        self.assertEqual(slots, list(range(int(ident.split("-")[2]) + 1, slots[-1] + 1)))
+        ids = [e["id"] for e in events]
+        self.assertEqual(ids, sorted(set(ids)))
+        self.assertGreater(ids[0], int(ident.split("-")[0]))
 
     def test_a_daemon_that_hangs_is_told_as_that(self):
         node, _ = self.found()

@@ -26,6 +26,14 @@ static void a_round_has_each_contributor_and_those_left_out(void **state)
     assert_true(says("alice: 3.00k, 75 %, 3 steps\n"));
     assert_true(says("q3x: 1.00k, 25 %, 1 steps, late for the round before\n"));
     assert_true(says("carol was left out: it came too late"));
+    assert_null(strstr(text, "phases"));
+    json_t *const more = verb_json("{'compute_ms': 3100, 'transfer_ms': 0, 'wait_ms': 640, "
+                                   "'phases': {'published_ms': 3100, 'decided_ms': 3700}}");
+    json_object_update(round, more);
+    json_decref(more);
+    dp_details_round(round, text, sizeof text);
+    assert_true(says("phases        published 3.1 s, decided 3.7 s\n"));
+    assert_true(says("time          compute 3.1 s, transfer 0.0 s, wait 0.6 s\n"));
     dp_details_round(round, text, 30);
     assert_int_equal(strlen(text), 29); /* cut, and ended */
     json_decref(round);
