@@ -63,7 +63,8 @@ class Partition(unittest.TestCase):
 
     def rounds_go_on(self, nodes, count=3):
         begin = max(n.run()["round"] for n in nodes)
-        wait_for(lambda: all(n.run()["round"] >= begin + count for n in nodes), PATIENCE_S, f"{count} more rounds")
+        # The patience is that of four rounds.
+        wait_for(lambda: all(n.run()["round"] >= begin + count for n in nodes), PATIENCE_S * max(1, count // 4), f"{count} more rounds")
 
     def exchanges(self, nodes):
         return sum(n.run()["exchanges"] for n in nodes)
