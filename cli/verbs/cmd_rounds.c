@@ -10,7 +10,7 @@
 #include "cli/verbs/cmd_rounds.h"
 #include "cli/watch/question.h"
 
-enum { LAST_MAX = 1000000, LAST_DEFAULT = 20, RETRY_MS = 500, PARAMETERS_MAX = 8 };
+enum { LAST_MAX = 1000000, LAST_DEFAULT = 20, RETRY_MS = 500, PARAMETERS_MAX = 8, DAY_MAX = 16 };
 
 /* The entries that the options name; 0: from the first, or to the newest. */
 typedef struct span {
@@ -65,6 +65,7 @@ typedef struct stream {
     /* The last entry that it has, to go on after it: id of an event or seq of a round; slot. */
     uint64_t seq;
     uint64_t slot;
+    char day[DAY_MAX]; /* of the line before; "" at first: today */
 } stream;
 
 static bool is_narrow(const stream *self)
@@ -191,6 +192,24 @@ static void remember(stream *self, const json_t *entry, const char *key)
     const uint64_t slot = (uint64_t)dp_json_int(entry, "slot", 0);
     self->seq = seq > self->seq ? seq : self->seq;
     self->slot = slot > self->slot ? slot : self->slot;
+}
+
+/* A line with the date before the first line of another day; the lines have times of the clock. */
+static void print_day(stream *self, const json_t *entry)
+{
+    const time_t at = (time_t)(dp_json_int(entry, "time_ms", 0) / 1000);
+    const time_t now = (time_t)(self->began_ms / 1000);
+    struct tm parts;
+    char day[DAY_MAX] = "";
+    if (self->day[0] == '\0' && localtime_r(&now, &parts) != NULL) {
+        DP_IGNORE(strftime(self->day, sizeof self->day, "%Y-%m-%d", &parts) == 0); /* It fits. */
+    }
+    if (at <= 0 || localtime_r(&at, &parts) == NULL ||
+        strftime(day, sizeof day, "%Y-%m-%d", &parts) == 0 || strcmp(day, self->day) == 0) {
+        return;
+    }
+    memcpy(self->day, day, sizeof day);
+    printf("%s\n", day);
 }
 
 static void print_left_out(const json_t *round)
@@ -321,6 +340,7 @@ static int on_round(void *context, const json_t *notice)
     if (self->lines++ == 0) {
         dp_rounds_print_head(wide);
     }
+    print_day(self, round);
     dp_rounds_print(round, wide);
     return fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
 }
@@ -373,6 +393,7 @@ static int on_event(void *context, const json_t *notice)
     if (self->cmd->json) {
         return dp_cmd_print(json_deep_copy(event));
     }
+    print_day(self, event);
     char clock[DP_PRINT_CELL_MAX];
     dp_print_clock((uint64_t)dp_json_int(event, "time_ms", 0), clock);
     printf("%s %-20s ", clock, dp_json_text(event, "name", "?"));

@@ -206,6 +206,21 @@ static void times_and_members_are_asked_of_the_daemon(void **state)
     assert_true(verb_warned("E0102") && verb_warned("older version"));
 }
 
+static void lines_of_another_day_stand_below_its_date(void **state)
+{
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    verb_answer_after("[{'event': {'time_ms': 1000000000000, 'name': 'a', 'text': 'one'}}, "
+                      "{'event': {'time_ms': 1000000060000, 'name': 'a', 'text': 'two'}}, "
+                      "{'event': {'time_ms': 1000086400000, 'name': 'a', 'text': 'three'}}]",
+                      "{'count': 3}");
+    assert_int_equal(VERB(dp_verb_logs, "-n", "3"), 0);
+    assert_true(verb_said("2001-09-09\n01:46:40 a "));
+    assert_true(verb_said("one\n01:47:40 a "));
+    assert_true(verb_said("two\n2001-09-10\n01:46:40 a "));
+}
+
 static void times_that_are_none_name_the_forms(void **state)
 {
     static const dp_verb *const verbs[] = {&dp_verb_rounds, &dp_verb_logs, &dp_verb_why};
@@ -272,6 +287,7 @@ int main(void)
         VERB_TEST(a_question_that_is_not_understood_asks_nothing),
         VERB_TEST(what_is_not_known_ends_with_1),
         VERB_TEST(times_and_members_are_asked_of_the_daemon),
+        VERB_TEST(lines_of_another_day_stand_below_its_date),
         VERB_TEST(times_that_are_none_name_the_forms),
         VERB_TEST(a_list_that_follows_goes_on_after_what_it_has_when_the_daemon_is_back),
     };
