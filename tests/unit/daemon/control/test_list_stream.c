@@ -1,4 +1,4 @@
-/* Lists of rounds and events: from the store and the event log together, in pages, filtered, gone
+/* THREADS_TEST. Lists of rounds and events: from the store and the event log together, in pages, filtered, gone
  * on with after a number, and followed. */
 #include "daemon/control/list_stream.h"
 #include "store/chain.h"
@@ -32,6 +32,14 @@ static dp_peer peer_of(uint8_t number)
 
 static dp_record record;
 
+/* The test writes to the store itself: only while its thread does nothing. */
+static void rest_store(void)
+{
+    while (dp_store_thread_waiting(desk.daemon.store_thread) > 0) {
+        uv_run(&desk.loop, UV_RUN_ONCE);
+    }
+}
+
 /* The record of a slot, a minute after the one before: a round with two contributors, 1 and 2, and
  * so many members that were late, from 3 on; or without a round number the roster's. */
 static void put_record(uint64_t slot, uint64_t round, uint32_t n_late)
@@ -58,6 +66,7 @@ static void put_record(uint64_t slot, uint64_t round, uint32_t n_late)
     CHECK_OK(dp_record_decode(&record, bytes));
     const dp_chain_record row = {
         .slot = slot, .hash = dp_record_hash(bytes), .record = bytes, .cert = dp_view_text("cert")};
+    rest_store();
     CHECK_OK(dp_chain_append(desk.shelf.store, &desk.driver->facts.run, &row));
 }
 
@@ -87,6 +96,7 @@ static void add_exchange(uint64_t slot)
 /* Events of an earlier life, with ids from 1 on, a minute apart; each third is about peer 2. */
 static void put_events(uint32_t n)
 {
+    rest_store();
     for (uint32_t i = 1; i <= n; i++) {
         dp_journal_event row = {.id = i, .time_ms = T0 + i * MINUTE_MS, .round = i / 10};
         row.peer.bytes[0] = i % 3 == 0 ? 2 : 0;
@@ -526,6 +536,7 @@ static void a_history_that_cannot_be_read_is_an_error(void **state)
     open_chain();
     const dp_chain_record bad = {
         .slot = 51, .record = dp_view_text("x"), .cert = dp_view_text("y")};
+    rest_store();
     CHECK_OK(dp_chain_append(desk.shelf.store, &desk.driver->facts.run, &bad));
     dp_event_log_close(desk.daemon.event_log); /* An empty one: all is in the store. */
     const dp_event_log_hooks hooks = {.entry = desk_entry, .round = desk_round};
