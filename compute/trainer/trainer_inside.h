@@ -48,9 +48,9 @@ typedef struct dp_drawn_stretch {
     bool expired; /* the lease has passed them: work on them has no tokens */
 } dp_drawn_stretch;
 
-/* In a run of any model. */
 typedef struct dp_trainer_script {
-    dp_buf table;     /* the bytes of the tensors' table */
+    dp_buf table;     /* in a run of any model: the bytes of the tensors' table */
+    bool active;      /* in a run of a built-in model: a script takes the steps */
     uint64_t n_drawn; /* samples of all stretches */
     uint32_t n_stretches;
     dp_drawn_stretch stretches[DP_SCRIPT_STRETCHES_MAX]; /* in the order of drawing */

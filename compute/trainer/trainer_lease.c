@@ -52,10 +52,11 @@ void dp_trainer_pass_over(dp_trainer *t, const dp_loader_place *place)
 /* The step under way, if there is one, is of samples that are this trainer's no more. */
 static dp_status jump(dp_trainer *t, const dp_reach *from)
 {
-    if (dp_manifest_external(&t->manifest)) {
+    if (dp_manifest_external(&t->manifest) || t->script.active) {
         dp_trainer_script_jump(t, from);
         return DP_OK;
     }
+    t->script.leaseless = false;
     if (t->rows_done > 0 && from->leased > t->drawn.leased) {
         DP_TRY(dp_trainer_drop_step(t));
     }

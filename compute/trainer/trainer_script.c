@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/run/samples.h"
 #include "compute/data/order.h"
 #include "compute/trainer/trainer_inside.h"
 
@@ -23,6 +24,42 @@ void dp_trainer_script_close(dp_trainer *t)
 dp_view dp_trainer_table(const dp_trainer *t)
 {
     return dp_buf_view(&t->script.table);
+}
+
+const dp_model *dp_trainer_model(const dp_trainer *t)
+{
+    return &t->model;
+}
+
+/* ---- Begin and end. */
+
+dp_status dp_trainer_begin_script(dp_trainer *t)
+{
+    dp_assert(!dp_trainer_has_gradients(t) && !t->alone);
+    if (t->rows_done > 0) {
+        DP_TRY(dp_trainer_drop_step(t));
+    }
+    t->script.active = true;
+    return DP_OK;
+}
+
+/* The engine's moments and losses are of other weights. */
+static dp_status restart_engine(dp_trainer *t)
+{
+    t->step_count = 0;
+    t->losses = (dp_spike){0};
+    return t->backend->reset(t->engine);
+}
+
+dp_status dp_trainer_end_script(dp_trainer *t)
+{
+    dp_trainer_script *const s = &t->script;
+    s->active = false;
+    s->n_stretches = 0;
+    s->n_drawn = 0;
+    t->drawn = t->reach;
+    DP_TRY(restart_engine(t));
+    return s->leaseless ? DP_OK : dp_trainer_lease(t, &s->lease_from, s->lease, s->n_lease);
 }
 
 /* ---- Samples. */
@@ -94,7 +131,7 @@ static void remember(dp_trainer_script *s, bool own, uint64_t count)
 uint32_t dp_trainer_draw(dp_trainer *t, uint32_t n, uint64_t *indices)
 {
     dp_trainer_script *const s = &t->script;
-    const uint64_t all = t->manifest.samples;
+    const uint64_t all = dp_manifest_samples(&t->manifest);
     const uint64_t own_seed = dp_trainer_line_seed(t, t->member);
     const uint64_t room = DP_SCRIPT_DRAWN_MAX - s->n_drawn;
     uint32_t made = 0;
@@ -143,15 +180,6 @@ static uint64_t use(dp_trainer *t, uint64_t samples, bool counts)
 void dp_trainer_pass_drawn(dp_trainer *t, uint64_t samples)
 {
     (void)use(t, samples, false);
-}
-
-dp_status dp_trainer_redraw(dp_trainer *t)
-{
-    dp_trainer_script *const s = &t->script;
-    s->n_stretches = 0;
-    s->n_drawn = 0;
-    t->drawn = t->reach;
-    return s->leaseless ? DP_OK : dp_trainer_lease(t, &s->lease_from, s->lease, s->n_lease);
 }
 
 /* ---- Weights. */

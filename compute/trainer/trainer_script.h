@@ -1,9 +1,11 @@
-/* A script in the place of the trainer's steps, in a run of any model: its weights in and out, and
- * the samples that it draws. Knows no socket (compute/worker/script_door.h). The calls are for such
- * runs alone; as those of trainer.h, one thread calls at a time. */
+/* A script in the place of the trainer's steps: its weights in and out, and the samples that it
+ * draws. In a run of any model nobody else takes steps; in a run of a built-in model the engine
+ * does while there is no script. Runs that exchange gradients have none. Knows no socket
+ * (compute/worker/script_door.h). As with trainer.h, one thread calls at a time. */
 #ifndef DP_COMPUTE_TRAINER_TRAINER_SCRIPT_H
 #define DP_COMPUTE_TRAINER_TRAINER_SCRIPT_H
 
+#include "compute/model/model.h"
 #include "compute/trainer/trainer.h"
 
 enum {
@@ -18,7 +20,19 @@ typedef struct dp_script_work {
     double loss_sum;  /* of the steps' mean losses; not finite: unknown */
 } dp_script_work;
 
-/* The bytes of the run's table of tensors; lent until close. */
+/* The script takes the steps from now on: dp_trainer_work may not be called. A step of the engine
+ * that is under way is dropped, with its samples; all other work stays open. DP_IO. */
+DP_MUST dp_status dp_trainer_begin_script(dp_trainer *trainer);
+/* The script is gone: what it has drawn and not used is drawn again. The engine of a built-in model
+ * goes on with empty moments and a warm-up, as its own are of weights of long ago. DP_IO. */
+DP_MUST dp_status dp_trainer_end_script(dp_trainer *trainer);
+/* The learning rate of the run's schedule for a step that begins now, without the warm-up after a
+ * load; 0 in a run of any model. */
+double dp_trainer_rate(const dp_trainer *trainer);
+
+/* The model; its tensors are none in a run of any model. Lent until close. */
+const dp_model *dp_trainer_model(const dp_trainer *trainer);
+/* The bytes of the table of tensors in a run of any model, else none; lent until close. */
 dp_view dp_trainer_table(const dp_trainer *trainer);
 
 /* x = weights (n floats), which the work led to; counts the work. Expired samples have no tokens.
@@ -40,7 +54,5 @@ bool dp_trainer_has_lease(const dp_trainer *trainer);
 uint32_t dp_trainer_draw(dp_trainer *trainer, uint32_t n, uint64_t *indices);
 /* Forgets so many drawn samples, the oldest, whose work is lost. More than were drawn: all. */
 void dp_trainer_pass_drawn(dp_trainer *trainer, uint64_t samples);
-/* The script is gone: what it has drawn and not used is drawn again. DP_IO. */
-DP_MUST dp_status dp_trainer_redraw(dp_trainer *trainer);
 
 #endif

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "compute/machine/stopwatch.h"
 #include "compute/trainer/trainer_inside.h"
 
@@ -39,13 +40,23 @@ static void size_next(dp_trainer *t, uint32_t rows, uint64_t took_us)
     t->rows_next = fit == 0 ? 1 : (uint32_t)fit;
 }
 
-static float learning_rate(const dp_trainer *t)
+static double scheduled_rate(const dp_trainer *t)
 {
     /* Own work that is not committed yet counts too, or a long round would stand still in the
      * warm-up. */
     const uint64_t tokens = t->committed + t->open.tokens + t->pending_tally.tokens;
-    const double rate = dp_schedule_lr(&t->schedule, tokens, t->contributors) *
-                        dp_schedule_batch_factor(&t->manifest, t->contributors);
+    return dp_schedule_lr(&t->schedule, tokens, t->contributors) *
+           dp_schedule_batch_factor(&t->manifest, t->contributors);
+}
+
+double dp_trainer_rate(const dp_trainer *t)
+{
+    return dp_manifest_external(&t->manifest) ? 0 : scheduled_rate(t);
+}
+
+static float learning_rate(const dp_trainer *t)
+{
+    const double rate = scheduled_rate(t);
     if (t->alone) {
         return (float)rate;
     }
@@ -129,6 +140,7 @@ static dp_status finish_step(dp_trainer *t)
 
 dp_status dp_trainer_work(dp_trainer *t)
 {
+    dp_assert(!t->script.active);
     if (dp_trainer_waits(t)) {
         return DP_OK;
     }

@@ -76,6 +76,7 @@ void dp_script_set_word(dp_script *s)
     atomic_store(&on->header->round, s->round);
     atomic_store(&on->header->tokens, s->tokens);
     atomic_store(&on->header->theta, dp_trainer_round(s->setup.trainer));
+    atomic_store(&on->header->rate, dp_trainer_rate(s->setup.trainer));
     atomic_store(&on->header->word, word);
 }
 
@@ -108,6 +109,17 @@ void dp_script_enter(dp_script *s, bool moves)
     pthread_mutex_lock(&s->lock);
     while (moves && has_script(s) && s->session.holds != DP_SCRIPT_GO) {
         s->cut = !wait_for_buffer(s) && s->session.holds != DP_SCRIPT_GO;
+    }
+}
+
+void dp_script_enter_step(dp_script *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    while (atomic_load(&s->in_line)) {
+        pthread_cond_wait(&s->let_in, &s->lock);
     }
 }
 
@@ -243,10 +255,19 @@ static void turn(dp_script *s)
     report(s);
 }
 
+/* Micro-batches follow one another closely, and a mutex has no order: they let this thread in. */
+static void lock_in_line(dp_script *s)
+{
+    atomic_store(&s->in_line, true);
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->in_line, false);
+    pthread_cond_broadcast(&s->let_in);
+}
+
 static void *serve(void *context)
 {
     dp_script *const s = context;
-    pthread_mutex_lock(&s->lock);
+    lock_in_line(s);
     while (!s->ends) {
         turn(s);
         const bool takes = takes_another(s);
@@ -257,7 +278,7 @@ static void *serve(void *context)
         const bool idle = s->session.fd < 0 && takes;
         pthread_mutex_unlock(&s->lock);
         DP_IGNORE(poll(at, sizeof at / sizeof at[0], idle ? -1 : LOOK_MS) < 0); /* EINTR */
-        pthread_mutex_lock(&s->lock);
+        lock_in_line(s);
     }
     if (s->session.fd >= 0) {
         dp_script_session_refuse(s, DP_SCRIPT_ENDS,
@@ -278,6 +299,7 @@ static void init_lock(dp_script *s)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* as dp_now_us */
     pthread_cond_init(&s->freed, &clock);
     pthread_condattr_destroy(&clock);
+    pthread_cond_init(&s->let_in, NULL);
 }
 
 static void destroy(dp_script *s)
@@ -289,8 +311,10 @@ static void destroy(dp_script *s)
     if (s->wake >= 0) {
         close(s->wake);
     }
+    pthread_cond_destroy(&s->let_in);
     pthread_cond_destroy(&s->freed);
     pthread_mutex_destroy(&s->lock);
+    dp_hf_layout_close(s->layout);
     dp_free(s);
 }
 
@@ -326,7 +350,13 @@ dp_status dp_script_open(dp_script **out, const dp_script_setup *setup, dp_why *
     s->session = (dp_script_session){.fd = -1, .process = -1};
     s->clock_us = dp_now_us();
     init_lock(s);
-    const dp_status status = start(s, why);
+    dp_status status = DP_OK;
+    if (!dp_manifest_external(dp_trainer_manifest(setup->trainer))) {
+        status = dp_hf_layout_open(&s->layout, dp_trainer_model(setup->trainer), why);
+    }
+    if (status == DP_OK) {
+        status = start(s, why);
+    }
     if (status != DP_OK) {
         destroy(s);
         return status;

@@ -1,6 +1,7 @@
-/* A script that trains a run of any model, as the worker sees it (docs/TRAINER.md): a thread that
- * serves script.sock, the memory shared with the script, and what the script has to do next. The
- * arithmetic is the trainer's (trainer_script.h).
+/* A script that trains, as the worker sees it (docs/TRAINER.md): a thread that serves script.sock,
+ * the memory shared with the script, and what the script has to do next. The arithmetic is the
+ * trainer's (trainer_script.h). Of a built-in model a script sees Hugging Face's tensors
+ * (hf_layout.h).
  *
  * The trainer belongs to whoever is between enter and leave: the worker's compute thread during a
  * command, or this thread while it answers a question. While the script holds the buffer, commands
@@ -13,6 +14,7 @@
 
 #include "base/status.h"
 #include "compute/trainer/trainer_script.h"
+#include "compute/worker/run_files.h"
 
 typedef struct dp_script dp_script;
 
@@ -24,9 +26,10 @@ typedef struct dp_script_progress {
 } dp_script_progress;
 
 typedef struct dp_script_setup {
-    const char *path;     /* of the socket; copied */
-    dp_trainer *trainer;  /* borrowed until close */
-    uint64_t patience_us; /* 0: 5 s, and 1 s per 100 million elements */
+    const char *path;          /* of the socket; copied */
+    dp_trainer *trainer;       /* borrowed until close */
+    const dp_run_files *files; /* that a script may read; borrowed until close; NULL: none */
+    uint64_t patience_us;      /* 0: 5 s, and 1 s per 100 million elements */
     /* between copies that nobody asks for; 0: 1 s, and more if copies take long */
     uint64_t copy_every_us;
     void *context; /* of the calls below, which come on the thread of scripts */
@@ -48,6 +51,9 @@ void dp_script_close(dp_script *script);
 
 /* The trainer is the caller's until leave. moves: the command moves weights. */
 void dp_script_enter(dp_script *script, bool moves);
+/* The same for a micro-batch, of which one follows the other: a script that wants to speak comes
+ * first. */
+void dp_script_enter_step(dp_script *script);
 /* The effect of a command on the weights: none, moved, or others in their place. */
 typedef enum dp_script_change { DP_SCRIPT_SAME, DP_SCRIPT_MOVED, DP_SCRIPT_SET } dp_script_change;
 void dp_script_leave(dp_script *script, dp_script_change change);

@@ -1,5 +1,5 @@
-/* The state of the door for scripts. Private to script_door.c (thread, enter and leave) and
- * script_session.c (one script: its welcome, memory and questions). */
+/* The state of the door for scripts. Private to script_door.c (thread, enter and leave),
+ * script_session.c (one script: its questions) and script_welcome.c (its tensors and memory). */
 #ifndef DP_COMPUTE_WORKER_SCRIPT_INSIDE_H
 #define DP_COMPUTE_WORKER_SCRIPT_INSIDE_H
 
@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/un.h>
 
+#include "compute/format/hf_layout.h"
 #include "compute/worker/script_door.h"
 #include "compute/worker/script_link.h"
 #include "compute/worker/script_msg.h"
@@ -21,6 +22,7 @@ typedef struct dp_script_session {
     dp_script_header *header; /* the shared memory */
     float *buffer;            /* in it: as the script has the weights, unless it holds the buffer */
     size_t bytes;             /* mapped */
+    float *arena;             /* of a built-in model: room for weights as the trainer has them */
     uint64_t steps;           /* as of the last DONE */
     uint64_t samples;
     double loss;
@@ -45,8 +47,11 @@ struct dp_script {
     int listener;
     int wake; /* eventfd */
     pthread_t thread;
-    pthread_mutex_t lock; /* guards all below, and the trainer */
-    pthread_cond_t freed; /* the buffer is not held any more */
+    dp_hf_layout *layout;  /* of a built-in model; NULL: a script has the vector as it is */
+    atomic_bool in_line;   /* the thread of scripts waits for the lock */
+    pthread_mutex_t lock;  /* guards all below, and the trainer */
+    pthread_cond_t freed;  /* the buffer is not held any more */
+    pthread_cond_t let_in; /* in_line has ended */
     bool ends;
     bool cut;   /* the script has held the buffer too long */
     bool asked; /* for a copy */
@@ -68,12 +73,26 @@ void dp_script_session_begin(dp_script *script, const dp_script_peer *peer);
 void dp_script_session_end(dp_script *script);
 /* Tells the script why, and ends the session. */
 void dp_script_session_refuse(dp_script *script, dp_script_refusal code, const char *text);
+/* The same where the device of the vectors is gone; the next command finds it, too. */
+void dp_script_session_refuse_broken(dp_script *script);
+/* Sends an answer, with a file unless it is -1. Ends the session if the script does not read. */
+void dp_script_session_send(dp_script *script, const dp_writer *packet, int file);
 /* Reads questions and answers them. */
 void dp_script_session_serve(dp_script *script);
 /* Ends the session of a process that has ended; a child of it may keep the socket open. */
 void dp_script_session_look_at_process(dp_script *script);
 /* Answers a LOOK or a DRAW that waits, if there is something to say now. */
 void dp_script_session_look(dp_script *script);
+
+/* Answers HELLO, whose table of tensors is in file (-1: none): a welcome, or a refusal. */
+void dp_script_welcome_hello(dp_script *script, const dp_script_ask *ask, int file);
+/* The shared memory goes. */
+void dp_script_welcome_unmap(dp_script_session *session);
+/* The weights of the script's buffer to the trainer and back: trainer_script.h, in the script's
+ * order. */
+DP_MUST dp_status dp_script_take_weights(dp_script *script, const dp_script_work *work);
+DP_MUST dp_status dp_script_give_weights(dp_script *script);
+DP_MUST dp_status dp_script_give_moves(dp_script *script);
 
 /* Either thread: the script's steps since its last copy should be copied, so that a publication has
  * something, and so that a script that dies or whose steps are long loses little. */

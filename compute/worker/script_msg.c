@@ -4,6 +4,7 @@
 #include <string.h>
 
 _Static_assert(offsetof(dp_script_header, round) == 8 && offsetof(dp_script_header, theta) == 24 &&
+                   offsetof(dp_script_header, rate) == 32 &&
                    offsetof(dp_script_header, steps) == 64 &&
                    offsetof(dp_script_header, loss) == 80,
                "docs/TRAINER.md draws the header");
@@ -21,6 +22,7 @@ static bool is_allowed(const dp_script_ask *ask)
     switch ((int)ask->kind) {
     case DP_SCRIPT_HELLO:
     case DP_SCRIPT_LOOK:
+    case DP_SCRIPT_READ:
         return true;
     case DP_SCRIPT_DONE:
         return ask->what >= DP_SCRIPT_ASSIGN && ask->what <= DP_SCRIPT_COPY;
@@ -44,7 +46,7 @@ dp_status dp_script_read(dp_view packet, dp_script_ask *ask)
     }
     read.version = read.kind == DP_SCRIPT_HELLO ? number : 0;
     read.flags = read.kind == DP_SCRIPT_LOOK ? number : 0;
-    read.n = read.kind == DP_SCRIPT_DRAW ? number : 0;
+    read.n = read.kind == DP_SCRIPT_DRAW || read.kind == DP_SCRIPT_READ ? number : 0;
     DP_TRY(dp_reader_finish(&r));
     if (!is_allowed(&read)) {
         return DP_BADMSG;
@@ -89,4 +91,11 @@ void dp_script_write_drawn(dp_writer *packet, const uint64_t *indices, uint32_t 
     for (uint32_t i = 0; i < n; i++) {
         dp_write_u64(packet, indices[i]);
     }
+}
+
+void dp_script_write_given(dp_writer *packet, uint32_t file, uint64_t bytes)
+{
+    dp_write_u32(packet, DP_SCRIPT_GIVEN);
+    dp_write_u32(packet, file);
+    dp_write_u64(packet, bytes);
 }

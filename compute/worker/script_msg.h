@@ -23,7 +23,9 @@ typedef enum dp_script_kind {
     DP_SCRIPT_DO,
     DP_SCRIPT_DONE,
     DP_SCRIPT_DRAW,
-    DP_SCRIPT_DRAWN
+    DP_SCRIPT_DRAWN,
+    DP_SCRIPT_READ,
+    DP_SCRIPT_GIVEN
 } dp_script_kind;
 
 typedef enum dp_script_what {
@@ -63,7 +65,8 @@ typedef struct dp_script_header {
     _Atomic uint64_t round;  /* worker */
     _Atomic uint64_t tokens; /* worker */
     _Atomic uint64_t theta;  /* worker */
-    uint64_t space[4];
+    _Atomic double rate;     /* worker */
+    uint64_t space[3];
     _Atomic uint64_t steps;   /* script */
     _Atomic uint64_t samples; /* script */
     _Atomic double loss;      /* script */
@@ -74,7 +77,7 @@ typedef struct dp_script_ask {
     dp_script_kind kind;
     uint32_t version;    /* HELLO */
     uint32_t flags;      /* LOOK */
-    uint32_t n;          /* DRAW */
+    uint32_t n;          /* DRAW; READ: of the file */
     dp_script_what what; /* DONE: ASSIGN, ADD or COPY */
     uint64_t steps;
     uint64_t samples;
@@ -97,5 +100,6 @@ void dp_script_write_welcome(dp_writer *packet, const dp_script_welcome *welcome
 void dp_script_write_refused(dp_writer *packet, dp_script_refusal code, const char *text);
 void dp_script_write_do(dp_writer *packet, dp_script_what what, uint64_t round, uint64_t tokens);
 void dp_script_write_drawn(dp_writer *packet, const uint64_t *indices, uint32_t n);
+void dp_script_write_given(dp_writer *packet, uint32_t file, uint64_t bytes);
 
 #endif

@@ -1,29 +1,25 @@
-/* One script: its welcome, its memory, and its questions. */
-#include <fcntl.h>
+/* One script: its beginning, its end and its questions. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "compute/machine/stopwatch.h"
-#include "compute/model/tensor_table.h"
 #include "compute/worker/script_inside.h"
 
 enum {
     REFUSAL_MAX = 512,
     PACKETS_PER_TURN =
         16, /* so that a flood of questions leaves the trainer to the compute thread */
-    SHAPE_TEXT_MAX = 128,
     LEASE_US = 2000 * 1000 /* at most, that a draw waits for a lease */
 };
 
 /* ---- Packets out. */
 
 /* A script that does not read its answers has gone wrong. */
-static void send_packet(dp_script *s, const dp_writer *packet, int file)
+void dp_script_session_send(dp_script *s, const dp_writer *packet, int file)
 {
     dp_view bytes;
     if (dp_writer_finish(packet, &bytes) != DP_OK ||
@@ -47,6 +43,14 @@ void dp_script_session_refuse(dp_script *s, dp_script_refusal code, const char *
 {
     refuse_peer(s->session.fd, code, text);
     dp_script_session_end(s);
+}
+
+void dp_script_session_refuse_broken(dp_script *s)
+{
+    dp_why why;
+    DP_IGNORE(dp_why_set(&why, DP_IO, "the trainer of this node is broken: %.300s",
+                         dp_trainer_problem(s->setup.trainer)));
+    dp_script_session_refuse(s, DP_SCRIPT_ENDS, why.text);
 }
 
 /* ---- Begin and end. */
@@ -97,10 +101,7 @@ void dp_script_session_end(dp_script *s)
     if (was_welcome) {
         (void)dp_script_tell_steps(s, false); /* The last of them, before it is gone. */
     }
-    if (on->header != NULL) {
-        atomic_store(&on->header->word, DP_SCRIPT_WORD_OVER);
-        munmap(on->header, on->bytes);
-    }
+    dp_script_welcome_unmap(on);
     close(on->fd);
     if (on->process >= 0) {
         close(on->process);
@@ -109,166 +110,13 @@ void dp_script_session_end(dp_script *s)
     if (!was_welcome) {
         return;
     }
-    DP_IGNORE(dp_trainer_redraw(s->setup.trainer)); /* DP_IO is found by the next command, too. */
+    DP_IGNORE(dp_trainer_end_script(s->setup.trainer)); /* DP_IO: the next command finds it, too. */
     pthread_cond_broadcast(&s->freed);
     if (s->asked) {
         s->asked = false;
         s->setup.copied(s->setup.context);
     }
     s->setup.present(s->setup.context, 0);
-}
-
-/* ---- Welcome. */
-
-static void shape_text(const dp_tensor_row *row, char text[SHAPE_TEXT_MAX])
-{
-    size_t at = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < row->n_dims && at < SHAPE_TEXT_MAX; i++) {
-        at +=
-            (size_t)snprintf(text + at, SHAPE_TEXT_MAX - at, i > 0 ? " x %u" : "%u", row->shape[i]);
-    }
-}
-
-static bool same_shape(const dp_tensor_row *a, const dp_tensor_row *b)
-{
-    return a->n_dims == b->n_dims &&
-           memcmp(a->shape, b->shape, a->n_dims * sizeof a->shape[0]) == 0;
-}
-
-/* In a table's order. */
-static bool comes_before(dp_view a, dp_view b)
-{
-    const int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-    return order < 0 || (order == 0 && a.size < b.size);
-}
-
-/* Names the first tensor that differs. */
-static dp_status compare_tables(const dp_tensor_table *run, const dp_tensor_table *script,
-                                dp_why *why)
-{
-    dp_tensor_walk walks[2] = {{0}, {0}};
-    dp_tensor_row a;
-    dp_tensor_row b;
-    char shapes[2][SHAPE_TEXT_MAX];
-    for (;;) {
-        const bool has_a = dp_tensor_table_next(run, &walks[0], &a);
-        const bool has_b = dp_tensor_table_next(script, &walks[1], &b);
-        if (!has_a && !has_b) {
-            return DP_OK;
-        }
-        if (!has_a || !has_b || !dp_view_equal(a.name, b.name)) {
-            const bool lacks = !has_b || (has_a && comes_before(a.name, b.name));
-            const dp_view odd = lacks ? a.name : b.name;
-            return dp_why_set(
-                why, DP_BADMSG,
-                lacks ? "the run has a tensor \"%.*s\", the script has none of that name"
-                      : "the script has a tensor \"%.*s\", the run has none of that name",
-                (int)odd.size, (const char *)odd.data);
-        }
-        if (!same_shape(&a, &b)) {
-            shape_text(&a, shapes[0]);
-            shape_text(&b, shapes[1]);
-            return dp_why_set(why, DP_BADMSG,
-                              "tensor \"%.*s\" is (%s) in the run and (%s) in the script",
-                              (int)a.name.size, (const char *)a.name.data, shapes[0], shapes[1]);
-        }
-    }
-}
-
-static dp_status check_tensors(const dp_script *s, int file, dp_why *why)
-{
-    dp_buf bytes;
-    dp_tensor_table run;
-    dp_tensor_table script;
-    if (file < 0) {
-        return dp_why_set(why, DP_BADMSG, "HELLO came without the table of tensors");
-    }
-    dp_buf_init(&bytes, DP_TENSOR_TABLE_BYTES_MAX);
-    dp_status status = dp_script_read_file(file, DP_TENSOR_TABLE_BYTES_MAX, &bytes);
-    if (status != DP_OK) {
-        status = dp_why_set(why, status, "the script's table of tensors cannot be read");
-    } else {
-        status = dp_tensor_table_open(&script, dp_buf_view(&bytes), why);
-    }
-    if (status == DP_OK) {
-        status = dp_tensor_table_open(&run, dp_trainer_table(s->setup.trainer), why);
-    }
-    if (status == DP_OK) {
-        status = compare_tables(&run, &script, why);
-    }
-    dp_buf_close(&bytes);
-    return status;
-}
-
-static bool map_memory(dp_script_session *on, int fd, size_t bytes)
-{
-    if (ftruncate(fd, (off_t)bytes) != 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-        return false;
-    }
-    void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) {
-        return false;
-    }
-    on->header = at;
-    on->buffer = (float *)((uint8_t *)at + DP_SCRIPT_HEADER_BYTES);
-    on->bytes = bytes;
-    return true;
-}
-
-/* Elements behind those of the tensors, up to the alignment of the vector, stay 0. */
-static uint64_t elements_of_tensors(const dp_script *s)
-{
-    return dp_trainer_manifest(s->setup.trainer)->elements;
-}
-
-static void welcome(dp_script *s)
-{
-    const dp_manifest *const m = dp_trainer_manifest(s->setup.trainer);
-    dp_script_session *const on = &s->session;
-    const size_t bytes =
-        DP_SCRIPT_HEADER_BYTES + dp_trainer_elements(s->setup.trainer) * sizeof(float);
-    const int fd = memfd_create("dpnode-script", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || !map_memory(on, fd, bytes)) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        dp_why why;
-        DP_IGNORE(dp_why_set(&why, DP_NOMEM, "this machine lacks %llu MiB of memory to share",
-                             (unsigned long long)(bytes >> 20)));
-        dp_script_session_refuse(s, DP_SCRIPT_NO_MEMORY, why.text);
-        return;
-    }
-    const dp_script_welcome about = {.elements = elements_of_tensors(s),
-                                     .samples = m->samples,
-                                     .unit = dp_manifest_sample_tokens(m),
-                                     .tokens_total = m->total_tokens,
-                                     .bytes = bytes};
-    dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
-    dp_script_write_welcome(&packet, &about);
-    on->welcome = true;
-    on->assign = true;
-    dp_script_set_word(s);
-    s->setup.present(s->setup.context, on->pid);
-    send_packet(s, &packet, fd);
-    close(fd);
-}
-
-static void on_hello(dp_script *s, const dp_script_ask *ask, int file)
-{
-    dp_why why = {{0}};
-    if (ask->version != DP_SCRIPT_VERSION) {
-        DP_IGNORE(dp_why_set(&why, DP_VERSION,
-                             "the script speaks version %u of the protocol, this node version %d: "
-                             "install both from one release",
-                             ask->version, DP_SCRIPT_VERSION));
-        dp_script_session_refuse(s, DP_SCRIPT_OTHER_VERSION, why.text);
-    } else if (check_tensors(s, file, &why) != DP_OK) {
-        dp_script_session_refuse(s, DP_SCRIPT_OTHER_TENSORS, why.text);
-    } else {
-        welcome(s);
-    }
 }
 
 /* ---- Looks. */
@@ -290,27 +138,18 @@ static dp_script_what next_of(const dp_script *s)
                                                       : DP_SCRIPT_GO;
 }
 
-/* The device of the vectors is gone: the next command finds it, too. */
-static void refuse_broken(dp_script *s)
-{
-    dp_why why;
-    DP_IGNORE(dp_why_set(&why, DP_IO, "the trainer of this node is broken: %.300s",
-                         dp_trainer_problem(s->setup.trainer)));
-    dp_script_session_refuse(s, DP_SCRIPT_ENDS, why.text);
-}
-
 static void answer_look(dp_script *s)
 {
     dp_script_session *const on = &s->session;
     const dp_script_what what = next_of(s);
     dp_status status = DP_OK;
     if (what == DP_SCRIPT_ASSIGN) {
-        status = dp_trainer_give_weights(s->setup.trainer, on->buffer);
+        status = dp_script_give_weights(s);
     } else if (what == DP_SCRIPT_ADD) {
-        status = dp_trainer_give_moves(s->setup.trainer, on->buffer);
+        status = dp_script_give_moves(s);
     }
     if (status != DP_OK) {
-        refuse_broken(s);
+        dp_script_session_refuse_broken(s);
         return;
     }
     on->waits = false;
@@ -320,7 +159,7 @@ static void answer_look(dp_script *s)
     }
     dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
     dp_script_write_do(&packet, what, s->round, s->tokens);
-    send_packet(s, &packet, -1);
+    dp_script_session_send(s, &packet, -1);
 }
 
 /* The answer comes when the node is not paused any more, if the script wants to wait for that. */
@@ -336,11 +175,7 @@ static void answer_look_or_wait(dp_script *s)
 /* The script has given its weights. False: the session is over. */
 static bool take_copy(dp_script *s, const dp_script_work *work)
 {
-    dp_script_session *const on = &s->session;
-    const uint64_t n = dp_trainer_elements(s->setup.trainer);
-    const uint64_t own = elements_of_tensors(s);
-    memset(on->buffer + own, 0, (n - own) * sizeof *on->buffer);
-    switch ((int)dp_trainer_take_weights(s->setup.trainer, on->buffer, work)) {
+    switch ((int)dp_script_take_weights(s, work)) {
     case DP_OK:
         return true;
     case DP_DIVERGED:
@@ -355,7 +190,7 @@ static bool take_copy(dp_script *s, const dp_script_work *work)
                                  "sample before it is used (DRAW)");
         return false;
     default:
-        refuse_broken(s);
+        dp_script_session_refuse_broken(s);
         return false;
     }
 }
@@ -366,8 +201,8 @@ static bool take_done(dp_script *s, dp_script_what what, const dp_script_work *w
     if (what == DP_SCRIPT_COPY) {
         return take_copy(s, work);
     }
-    if (dp_trainer_give_weights(s->setup.trainer, s->session.buffer) != DP_OK) {
-        refuse_broken(s);
+    if (dp_script_give_weights(s) != DP_OK) {
+        dp_script_session_refuse_broken(s);
         return false;
     }
     if (what == DP_SCRIPT_ASSIGN) { /* Its work before is not in these weights. */
@@ -441,7 +276,7 @@ static void answer_draw(dp_script *s)
     on->draws = 0;
     dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
     dp_script_write_drawn(&packet, s->indices, made);
-    send_packet(s, &packet, -1);
+    dp_script_session_send(s, &packet, -1);
 }
 
 static void on_draw(dp_script *s, const dp_script_ask *ask)
@@ -451,22 +286,46 @@ static void on_draw(dp_script *s, const dp_script_ask *ask)
     answer_draw(s);
 }
 
+/* ---- Files. */
+
+static void on_read(dp_script *s, const dp_script_ask *ask)
+{
+    dp_run_file file = {.fd = -1};
+    if (s->setup.files != NULL) {
+        file = dp_run_files_at(s->setup.files, ask->n);
+    }
+    if (!s->session.welcome) { /* It has spoken: HELLO may take its time again. */
+        s->session.since_us = dp_now_us();
+    }
+    dp_writer packet = dp_writer_of(s->packet, sizeof s->packet);
+    dp_script_write_given(&packet, ask->n, file.bytes);
+    dp_script_session_send(s, &packet, file.fd);
+}
+
 /* ---- Questions. */
+
+static bool is_in_turn(const dp_script_session *on, dp_script_kind kind)
+{
+    const bool free = on->holds == DP_SCRIPT_GO && !on->waits && on->draws == 0;
+    return kind == DP_SCRIPT_HELLO  ? !on->welcome
+           : kind == DP_SCRIPT_DONE ? on->holds != DP_SCRIPT_GO
+           : kind == DP_SCRIPT_READ ? free
+                                    : on->welcome && free;
+}
 
 static void answer(dp_script *s, const dp_script_ask *ask, int file)
 {
     dp_script_session *const on = &s->session;
-    const bool in_turn = ask->kind == DP_SCRIPT_HELLO  ? !on->welcome
-                         : ask->kind == DP_SCRIPT_DONE ? on->holds != DP_SCRIPT_GO
-                                                       : on->welcome && on->holds == DP_SCRIPT_GO &&
-                                                             !on->waits && on->draws == 0;
-    if (!in_turn) {
+    if (!is_in_turn(on, ask->kind)) {
         dp_script_session_refuse(s, DP_SCRIPT_ODD, "a packet is out of turn (docs/TRAINER.md)");
         return;
     }
     switch ((int)ask->kind) {
     case DP_SCRIPT_HELLO:
-        on_hello(s, ask, file);
+        dp_script_welcome_hello(s, ask, file);
+        break;
+    case DP_SCRIPT_READ:
+        on_read(s, ask);
         break;
     case DP_SCRIPT_LOOK:
         on->patient = (ask->flags & 1) != 0;

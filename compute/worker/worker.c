@@ -164,16 +164,18 @@ static bool wait_until(dp_worker *w, uint64_t until_us)
     return pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0;
 }
 
-/* The next command; waits for one unless there is training to do, or rest is over. False when there
- * is none. */
+/* The next command; waits for one unless there is training to do, or rest is over, or a script
+ * comes or goes. False when there is none. */
 static bool next_command(dp_worker *w, dp_worker_command *c)
 {
-    const bool trains = w->training && !dp_trainer_waits(w->trainer);
+    const bool scripted = atomic_load(&w->scripted);
+    const bool trains = dp_worker_trains(w);
     const bool looks = trains || dp_worker_cools(w);
     const uint64_t until = looks ? dp_worker_rests_until(w) : 0;
-    bool waits = !trains || dp_worker_rests(w);
+    bool waits = (!trains && !w->publishing) || dp_worker_rests(w);
     pthread_mutex_lock(&w->lock);
-    while (w->count == 0 && !w->closed && waits && !(w->deferred && w->copied)) {
+    while (w->count == 0 && !w->closed && waits && !(w->deferred && w->copied) &&
+           atomic_load(&w->scripted) == scripted) {
         if (w->deferred) {
             w->copied = !wait_until(w, w->waits_until_us) || w->copied; /* or is over */
         } else if (looks) {
@@ -201,16 +203,32 @@ static bool is_closed(dp_worker *w)
     return closed;
 }
 
-/* A micro-batch, unless it rests, or only cools. */
-static dp_status train_or_rest(dp_worker *w)
+/* Between enter and leave of the script. */
+static dp_status train(dp_worker *w)
 {
-    if (!w->training || dp_trainer_waits(w->trainer) || dp_worker_rests(w)) {
-        return DP_OK;
-    }
     const uint64_t began = dp_now_us();
     DP_TRY(dp_worker_train_on(w));
     dp_worker_worked(w, dp_now_us() - began);
     return DP_OK;
+}
+
+/* A micro-batch, unless it rests, or only cools; or the end of a publication that was begun beside
+ * some when a script has come since. */
+static dp_status train_or_rest(dp_worker *w)
+{
+    dp_script_change change = DP_SCRIPT_SAME;
+    dp_status status = DP_OK;
+    if (dp_worker_rests(w) || !(dp_worker_trains(w) || w->publishing)) {
+        return DP_OK;
+    }
+    dp_script_enter_step(w->script); /* It may come or go here. */
+    if (dp_worker_trains(w)) {
+        status = train(w);
+    } else if (w->publishing) {
+        status = dp_worker_end_publication(w, &change);
+    }
+    dp_script_leave(w->script, change);
+    return status;
 }
 
 static dp_status compute(dp_worker *w)

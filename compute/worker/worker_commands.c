@@ -115,8 +115,7 @@ static dp_status answer_published(dp_worker *w)
 static dp_status look_after_publication(dp_worker *w)
 {
     bool ready = true;
-    const bool works = w->training && !dp_trainer_waits(w->trainer);
-    if (works) {
+    if (dp_worker_trains(w)) {
         DP_TRY(dp_trainer_publish_ready(w->trainer, &ready));
     }
     return ready ? answer_published(w) : DP_OK;
@@ -446,6 +445,19 @@ static dp_trainer_spent spent_of(const dp_worker *w)
                               .tell_us = us[DP_LAP_TELL]};
 }
 
+bool dp_worker_trains(const dp_worker *w)
+{
+    return w->training && !atomic_load(&w->scripted) && !dp_trainer_waits(w->trainer);
+}
+
+dp_status dp_worker_end_publication(dp_worker *w, dp_script_change *change)
+{
+    const dp_status published = look_after_publication(w);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
+    *change = dp_worker_changes(DP_TRAINER_PUBLISH, published);
+    return judge_publication(w, published);
+}
+
 dp_status dp_worker_train_on(dp_worker *w)
 {
     dp_laps_enter(&w->laps, DP_LAP_WORK);
@@ -482,7 +494,8 @@ dp_status dp_worker_train_on(dp_worker *w)
                                   .loss = done.loss,
                                   .skipped = done.skipped,
                                   .spikes = done.spikes,
-                                  .computed_us = dp_trainer_computed_us(w->trainer),
+                                  .computed_us =
+                                      dp_trainer_computed_us(w->trainer) + w->scripted_us,
                                   .trained_us = dp_laps_total(&w->laps),
                                   .spent = spent_of(w),
                                   .celsius = felt.celsius > 0 ? (uint32_t)felt.celsius : 0,

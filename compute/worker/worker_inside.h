@@ -44,6 +44,7 @@ typedef struct dp_worker {
     bool closed;
     bool copied; /* the copy that a deferred command waits for was made, or will never come */
     atomic_size_t elements; /* 0 until OPEN is done; the service thread checks blobs with it */
+    atomic_bool scripted;   /* a script takes the steps; set under the lock of the door */
 
     /* The compute thread's own. */
     dp_trainer *trainer;
@@ -51,7 +52,9 @@ typedef struct dp_worker {
     bool ready; /* theta is set */
     bool training;
     bool stopped;
-    dp_script *script;        /* that trains, in a run of any model; else NULL */
+    dp_run_files files;       /* that a script of a built-in model may read */
+    dp_script *script;        /* the door for scripts; NULL: none */
+    uint64_t scripted_us;     /* that scripts have computed since the trainer is open */
     bool deferred;            /* a PUBLISH or FREEZE waits for a copy of the script's weights */
     dp_trainer_msg waiting;   /* that command */
     uint64_t waits_until_us;  /* by dp_now_us: then it is made of the last copy */
@@ -131,8 +134,17 @@ void dp_worker_limit(dp_worker *w, uint32_t celsius_max, uint32_t watts_max);
  * asks for training, so that the end is told. */
 bool dp_worker_cools(const dp_worker *w);
 
-/* worker_script.c: opens the door for scripts, in a run of any model, unless it is open. If it
- * cannot be opened, tells why, and the node holds, votes and serves all the same. */
+/* True if the engine has steps to take: training is on, no script takes them, and there is no
+ * publication or record to wait for. */
+bool dp_worker_trains(const dp_worker *w);
+/* Sends a publication that the engine has begun, once it is there, although the engine has no
+ * steps to take any more. Between enter and leave of the script. */
+DP_MUST dp_status dp_worker_end_publication(dp_worker *w, dp_script_change *change);
+
+/* worker_script.c: keeps the files of OPEN that a script may read. */
+void dp_worker_keep_files(dp_worker *w, const dp_worker_command *c);
+/* Opens the door for scripts, unless it is open or the run exchanges gradients. If it cannot be
+ * opened, tells why, and the node goes on without. */
 void dp_worker_open_script(dp_worker *w);
 /* The effect of a command on the script's weights; of one that failed, the one that it may have
  * had. */

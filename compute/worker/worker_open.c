@@ -106,6 +106,7 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
         setup.team = NULL;
     }
     w->backend = setup.backend != NULL ? setup.backend : dp_backend_cpu();
+    dp_worker_keep_files(w, c);
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
     dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
     name_device(&setup, reply.text, sizeof reply.text);
@@ -118,6 +119,7 @@ void dp_worker_drop_trainer(dp_worker *w)
     w->sensors = NULL;
     dp_script_close(w->script);
     w->script = NULL;
+    dp_run_files_close(&w->files);
     dp_trainer_close(w->trainer);
     w->trainer = NULL;
     unmap_shards(w);

@@ -1,4 +1,5 @@
-/* dpnode.h: a C program trains a run of dpnode (model.arch: external) with this one file.
+/* dpnode.h: a C program trains a run of dpnode with this one file: a run of any model (model.arch:
+ * external), or of a built-in one, whose tensors have Hugging Face's names (docs/TRAINER.md, section 6).
  *
  *     #define DPNODE_IMPLEMENTATION // in one source
  *     #include "dpnode.h"

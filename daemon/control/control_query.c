@@ -286,9 +286,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     if (manifest != NULL && dp_manifest_external(manifest)) {
         dp_pair_bool(&map, "external", true);
-        if (view.script_pid != 0) {
-            dp_pair_u64(&map, "script_pid", view.script_pid);
-        }
+    }
+    if (view.script_pid != 0) {
+        dp_pair_u64(&map, "script_pid", view.script_pid);
     }
     dp_pair_u64(&map, "sample_tokens", manifest != NULL ? dp_manifest_sample_tokens(manifest) : 0);
     pack_training(&map, &view, manifest);

@@ -298,7 +298,7 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
-/* In synchronous rounds of a run of any model. */
+/* In synchronous rounds, of a run of any model or with a script. */
 static void answer_script(const dp_daemon *daemon, const dp_driver_view *view, char *text,
                           size_t size)
 {
@@ -348,7 +348,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
                  (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
         break;
     case DP_MODE_SYNC:
-        if (external && up) {
+        if (up && (external || view.script_pid != 0)) {
             answer_script(daemon, &view, text, size);
             break;
         }

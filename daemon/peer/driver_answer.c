@@ -144,9 +144,10 @@ static void script(dp_driver *driver, const dp_trainer_msg *msg)
 {
     const bool present = msg->pid != 0;
     dp_event event = {.type = DP_EV_SCRIPT};
-    if (!driver->has_manifest || !dp_manifest_external(&driver->manifest)) {
+    if (!driver->has_manifest || driver->manifest.exchange != DP_EXCHANGE_UPDATES) {
         return; /* Nobody has asked for one. */
     }
+    const bool external = dp_manifest_external(&driver->manifest);
     driver->script_pid = msg->pid;
     driver->step_ms = 0;
     if (present) {
@@ -155,10 +156,13 @@ static void script(dp_driver *driver, const dp_trainer_msg *msg)
     } else {
         driver->tokens_per_s = 0;
         dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "script.down", 0, NULL,
-                         "the script is gone; this node waits for the next one");
+                         external ? "the script is gone; this node waits for the next one"
+                                  : "the script is gone; this node's own trainer goes on");
     }
-    event.u.script.present = present;
-    dp_driver_feed(driver, &event);
+    if (external) { /* Else the node trains in either case. */
+        event.u.script.present = present;
+        dp_driver_feed(driver, &event);
+    }
 }
 
 /* The command that an answer ends; 0: none. */

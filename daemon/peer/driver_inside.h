@@ -113,7 +113,7 @@ struct dp_driver {
     bool training;         /* has the command to train, and none to stop since */
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
-    char script_path[DP_CONFIG_PATH_MAX + sizeof "/script.sock"]; /* "": no run of any model */
+    char script_path[DP_CONFIG_PATH_MAX + sizeof "/script.sock"]; /* "": none */
     uint32_t script_pid; /* the script that trains; 0: none */
     uint32_t celsius;    /* by STEP and RESTING; 0: not known */
     uint32_t watts;

@@ -231,7 +231,7 @@ void dp_driver_trainer_open(dp_driver *driver)
         return;
     }
     dp_why why = {""};
-    if (driver->has_manifest && dp_manifest_external(&driver->manifest)) {
+    if (driver->has_manifest && driver->manifest.exchange == DP_EXCHANGE_UPDATES) {
         snprintf(driver->script_path, sizeof driver->script_path, "%s/script.sock",
                  driver->daemon->config->dir);
     }

@@ -154,7 +154,7 @@ static void what_was_drawn_and_not_used_is_drawn_again_by_the_next_script(void *
     lease(t, 0, 0, 100, 10);
     CHECK(dp_trainer_draw(t, 12, first) == 12);
     CHECK_OK(give(t, 1, 4));
-    CHECK_OK(dp_trainer_redraw(t));
+    CHECK_OK(dp_trainer_end_script(t));
     CHECK(reached(t, 4, 0));
     CHECK(dp_trainer_draw(t, 8, again) == 8);
     CHECK(memcmp(first + 4, again, 8 * sizeof again[0]) == 0);
@@ -305,7 +305,7 @@ static void a_record_that_discards_all_work_leaves_drawn_samples_without_tokens(
     CHECK_OK(dp_trainer_apply(t, &record));
     CHECK_OK(give(t, 1, 8));
     CHECK(tokens(t) == 0);
-    CHECK_OK(dp_trainer_redraw(t)); /* The lease is forgotten, too. */
+    CHECK_OK(dp_trainer_end_script(t)); /* The lease is forgotten, too. */
     CHECK(dp_trainer_draw(t, 1, indices) == 1);
     CHECK_OK(give(t, 1, 1));
     CHECK(dp_trainer_reach(t).own == 1);

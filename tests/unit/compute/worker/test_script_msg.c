@@ -31,6 +31,8 @@ static void questions_are_read_as_drawn(void **state)
     CHECK(ask.kind == DP_SCRIPT_LOOK && ask.flags == 1);
     CHECK_OK(read_of(7, 8000, &ask));
     CHECK(ask.kind == DP_SCRIPT_DRAW && ask.n == 8000);
+    CHECK_OK(read_of(9, UINT32_MAX, &ask));
+    CHECK(ask.kind == DP_SCRIPT_READ && ask.n == UINT32_MAX); /* no such file */
     const uint8_t bytes[32] = {6, 0, 0, 0, 3, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0,    0,
                                5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f};
     CHECK_OK(dp_script_read(dp_view_of(bytes, sizeof bytes), &ask));
@@ -41,7 +43,7 @@ static void questions_are_read_as_drawn(void **state)
 static void what_is_no_question_is_refused(void **state)
 {
     (void)state;
-    static const uint32_t answers[] = {0, 2, 3, 5, 8, 9, UINT32_MAX};
+    static const uint32_t answers[] = {0, 2, 3, 5, 8, 10, 11, UINT32_MAX};
     dp_script_ask ask = {.kind = DP_SCRIPT_LOOK};
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         CHECK_STATUS(read_of(answers[i], 1, &ask), DP_BADMSG);

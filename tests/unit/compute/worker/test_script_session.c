@@ -227,7 +227,7 @@ static void packets_out_of_turn_end_the_session(void **state)
     static const struct {
         uint32_t kind;
         uint32_t number;
-    } odd[] = {{1, 1}, {2, 1}, {6, 3}, {9, 1}, {7, 0}, {0, 0}};
+    } odd[] = {{1, 1}, {2, 1}, {6, 3}, {10, 1}, {7, 0}, {0, 0}};
     float *memory;
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         const int fd = welcomed(&memory);

@@ -185,14 +185,30 @@ static void a_script_is_told_of_and_named_until_it_goes(void **state)
     desk_close();
 }
 
-/* A trainer that claims a script in a run that has its own engine gains nothing. */
-static void a_script_in_a_run_of_a_known_model_is_not_believed(void **state)
+/* The node trains with it and without it, so it hears nothing. */
+static void a_script_of_a_built_in_model_is_named_and_changes_nothing_for_the_node(void **state)
 {
     (void)state;
     dp_driver *driver = open_trainer();
     driver->has_manifest = true;
     answer(&(dp_trainer_msg){.kind = DP_TRAINER_SCRIPT, .pid = 812});
+    assert_int_equal(driver->script_pid, 812);
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_SCRIPT});
     assert_true(driver->script_pid == 0 && desk.n_events == 0);
+    assert_true(desk_logged("this node's own trainer goes on"));
+    desk_close();
+}
+
+/* A trainer that claims a script in a run that exchanges gradients gains nothing. */
+static void a_script_in_a_run_of_gradients_is_not_believed(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    driver->has_manifest = true;
+    driver->manifest.exchange = DP_EXCHANGE_GRADIENTS;
+    answer(&(dp_trainer_msg){.kind = DP_TRAINER_SCRIPT, .pid = 812});
+    assert_true(driver->script_pid == 0 && desk.n_events == 0);
+    driver->manifest.exchange = DP_EXCHANGE_UPDATES;
     desk_close();
 }
 
@@ -490,7 +506,8 @@ int main(void)
         cmocka_unit_test(padding_of_the_trainers_vectors_is_not_told_as_parameters),
         cmocka_unit_test(an_answer_that_nobody_waits_for_is_told_and_dropped),
         cmocka_unit_test(a_script_is_told_of_and_named_until_it_goes),
-        cmocka_unit_test(a_script_in_a_run_of_a_known_model_is_not_believed),
+        cmocka_unit_test(a_script_of_a_built_in_model_is_named_and_changes_nothing_for_the_node),
+        cmocka_unit_test(a_script_in_a_run_of_gradients_is_not_believed),
         cmocka_unit_test(a_trainer_that_must_cool_is_heard_until_it_has),
         cmocka_unit_test(heat_and_power_come_with_steps_where_they_are_known),
         cmocka_unit_test(files_that_do_not_go_with_an_answer_are_closed),
