@@ -11,9 +11,9 @@
             if run.should_stop:
                 break
 
-docs/PYTORCH.md is the guide. The run's model is external to dpnode (model.arch external in its manifest);
-this library speaks docs/TRAINER.md to the node of this machine. It needs Linux, Python 3.9 and PyTorch
-1.13 or later; importing it does not import PyTorch.
+docs/PYTORCH.md is the guide. The run's model is external to dpnode (model.arch external in its manifest), or a built-in one
+under Hugging Face's names, of which about() tells; this library speaks docs/TRAINER.md to the node of this machine. It needs
+Linux, Python 3.9 and PyTorch 1.13 or later; importing it does not import PyTorch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, List
 
+from .about_run import About, about
 from .errors import Error, Mismatch, Offline, ProtocolError, RankLost, Refused, Timeout, WrongProcess
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from .optimizer import Optimizer
 
 __version__ = "0.1.0"
-__all__ = ["DiLoCo", "Error", "Mismatch", "Offline", "Optimizer", "ProtocolError", "RankLost", "Refused", "Timeout",
-           "WrongProcess", "load_model", "save_model"]
+__all__ = ["About", "DiLoCo", "Error", "Mismatch", "Offline", "Optimizer", "ProtocolError", "RankLost", "Refused", "Timeout",
+           "WrongProcess", "about", "load_model", "save_model"]
 
 # Names that need PyTorch, and their modules.
 _WITH_TORCH = {"DiLoCo": "diloco", "Optimizer": "optimizer", "load_model": "files", "save_model": "files"}

@@ -176,6 +176,12 @@ class DiLoCo:
         return self._session.tokens_total
 
     @property
+    def rate(self) -> float:
+        """The learning rate that the manifest's schedule has now, in a run of a built-in model; 0 in a run of any model,
+        whose manifest has none."""
+        return self._session.rate
+
+    @property
     def unit(self) -> int:
         """Tokens that a sample counts as."""
         return self._session.unit or 1

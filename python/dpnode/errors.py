@@ -66,7 +66,8 @@ _FIXES = {
     ANOTHER_SCRIPT: "end the other script; a node trains with one at a time",
     VERSION: "install dpnode and this library of the same version: pip install ./python",
     TENSORS: "build the model that the run was created with; "
-             "dpnode ckpt export DIR shows its tensors: DIR/model.safetensors",
+             "dpnode ckpt export DIR shows its tensors: DIR/model.safetensors; dpnode.hf.model(dpnode.about()) builds a "
+             "built-in one",
     OTHER_USER: "run the script as the user that runs dpnoded, or as root",
     RUN_OVER: "dpnode status; dpnode up if the node is down; dpnode join TOKEN if it has no run",
     BAD_PACKET: "install dpnode and this library of the same version: pip install ./python",

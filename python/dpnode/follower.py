@@ -35,6 +35,7 @@ class Follower(State):
         self._memory = Memory()
         self._round = 0
         self._tokens = 0
+        self._rate = 0.0
         self._new_weights = 0  # of this point
         self._dealt: List[int] = []
         self._failed: Optional[Exception] = None
@@ -56,6 +57,10 @@ class Follower(State):
     @property
     def tokens(self) -> int:
         return self._tokens
+
+    @property
+    def rate(self) -> float:
+        return self._rate
 
     # Opening and closing.
 
@@ -188,7 +193,7 @@ class Follower(State):
         try:
             kind = ranks.kind_of(packet)
             if kind == ranks.END:
-                self.paused, self.over, self._round, self._tokens = ranks.end_of(packet)
+                self.paused, self.over, self._round, self._tokens, self._rate = ranks.end_of(packet)
                 self._assigned += [self._round] * self._new_weights
                 self._new_weights = 0
                 return False

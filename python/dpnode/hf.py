@@ -1,17 +1,33 @@
-"""Hugging Face's Trainer as a member of a run: Trainer(..., callbacks=[dpnode.hf.Callback()])."""
+"""Hugging Face's Trainer as a member of a run: Trainer(..., callbacks=[dpnode.hf.Callback()]). And the model of a run of a
+built-in one: dpnode.hf.model(dpnode.about()).
+"""
 
 from __future__ import annotations
 
 from typing import Any, Iterator, Optional
 
 import torch
-from transformers import TrainerCallback
+from transformers import AutoConfig, AutoModelForCausalLM, TrainerCallback
 
+from .about_run import About
 from .batches import check_length
 from .diloco import DiLoCo
 from .errors import Mismatch
 from .meeting import n_ranks
 from .state import State
+
+
+def model(about: About, **arguments: Any) -> torch.nn.Module:
+    """The run's model, of transformers' class. Its weights are random until a run begins. arguments: of the class, such as
+    attn_implementation.
+
+    Mismatch: transformers has no such model (model.softcap, or a Llama without gates).
+    """
+    if about.config is None:
+        raise Mismatch("transformers has no model of this run", "it has a soft cap, or is a Llama without gates",
+                       "build it in the script, with the names and shapes of docs/PYTORCH.md")
+    config = AutoConfig.for_model(**about.config)
+    return AutoModelForCausalLM.from_config(config, **arguments).to(torch.float32)
 
 
 class Leased(torch.utils.data.Sampler):

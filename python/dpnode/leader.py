@@ -92,6 +92,7 @@ class Leader(Session):
         self._meet = meet
         self._round = 0
         self._tokens = 0
+        self._rate = 0.0
         self._dealt: List[int] = []
         self._passed = 0
         self._points = 0
@@ -116,6 +117,10 @@ class Leader(Session):
     @property
     def tokens(self) -> int:
         return self._tokens
+
+    @property
+    def rate(self) -> float:
+        return self._rate
 
     # Opening and closing.
 
@@ -267,7 +272,7 @@ class Leader(Session):
                 self._draw_for(0)
             act()
             self._agree()
-            hub.end(self.paused, self.over, self._round, self._tokens)
+            hub.end(self.paused, self.over, self._round, self._tokens, self._rate)
         except BaseException as error:
             self._drop()  # The node must not wait.
             hub.fail(error)
@@ -279,3 +284,4 @@ class Leader(Session):
         """What the header says now is what all ranks see until they meet again."""
         self._round = int(self._numbers[memory.ROUND]) or self._round
         self._tokens = self.samples * (self.unit or 1) if self._place is None else int(self._numbers[memory.TOKENS])
+        self._rate = float(self._reals[memory.RATE])

@@ -18,7 +18,7 @@ from .errors import ProtocolError, Timeout
 VERSION = 1
 DRAW_MAX = 8000
 
-HELLO, WELCOME, REFUSED, LOOK, DO, DONE, DRAW, DRAWN = range(1, 9)
+HELLO, WELCOME, REFUSED, LOOK, DO, DONE, DRAW, DRAWN, READ, GIVEN = range(1, 11)
 GO, ASSIGN, ADD, COPY, PAUSED = range(5)
 WAIT, GIVE = 1, 2  # flags of LOOK
 NAMES = ("GO", "ASSIGN", "ADD", "COPY", "PAUSED")
@@ -27,6 +27,7 @@ _WORDS = struct.Struct("<II")
 _WELCOME = struct.Struct("<IIQQQQQQ")
 _DO = struct.Struct("<IIQQ")
 _DONE = struct.Struct("<IIQQd")
+_GIVEN = struct.Struct("<IIQ")
 
 Welcome = NamedTuple("Welcome", [("elements", int), ("samples", int), ("unit", int), ("tokens_total", int),
                                  ("offset", int), ("bytes", int)])
@@ -93,6 +94,18 @@ class Link:
         if kind != DRAWN or count > n or (count > 0 and max(indices) >= below):
             raise self._broken(f"{count} indices for {n}, or one that is not below {below}")
         return list(indices)
+
+    def read(self, file: int) -> Tuple[int, int]:
+        """A file about the run: its bytes and its descriptor, which the caller closes; (0, -1) if there is none."""
+        answer, fds = self._ask(_WORDS.pack(READ, file))
+        try:
+            kind, number, size = self._unpack(_GIVEN, GIVEN, answer)
+            if number != file or len(fds) != int(size > 0):
+                raise self._broken(f"file {number} of {size} bytes with {len(fds)} descriptors")
+        except BaseException:
+            packets.close_all(fds)
+            raise
+        return size, fds[0] if fds else -1
 
     def is_readable(self, wait_s: float = 0.0) -> bool:
         """Whether something has come. Without a question open, that can only be the end of the connection."""

@@ -23,7 +23,7 @@ PAUSED = 8
 OVER = 16
 
 # Numbers of 8 bytes, by index.
-ROUND, TOKENS, ROUND_OF_WEIGHTS = 1, 2, 3  # written by the worker
+ROUND, TOKENS, ROUND_OF_WEIGHTS, RATE = 1, 2, 3, 4  # written by the worker
 STEPS, SAMPLES, LOSS = 8, 9, 10  # written by the script
 
 _F_GET_SEALS = getattr(fcntl, "F_GET_SEALS", 1034)

@@ -82,8 +82,9 @@ class Place:
                               "environment of the script; or DPNODE_DIR=DIR if the node is in another directory")
             if time.monotonic() >= deadline:
                 raise Timeout(f"the node accepts no script after {timeout:g} s",
-                              f"nobody listens at {self.socket}; a node does when it has the run's model, and the run "
-                              "has model.arch external", "dpnode why; a larger timeout=... if it is still fetching")
+                              f"nobody listens at {self.socket}; a node does when it has the run's model, unless the run "
+                              "exchanges gradients (round.mode ddp)",
+                              "dpnode why; a larger timeout=... if it is still fetching")
             time.sleep(POLL_S)
 
     def _join_command(self) -> Optional[List[str]]:

@@ -50,7 +50,7 @@ _BOARD = struct.Struct("<IIII")
 _HERE = struct.Struct("<IIQQQ")
 _ORDER = struct.Struct("<IIQ")
 _MEMORY = struct.Struct("<IIQQQQQQ")
-_END = struct.Struct("<IIQQ")
+_END = struct.Struct("<IIQQd")
 _CREDENTIALS = struct.Struct("3i")
 
 SAME_STEPS = "let every rank take the same batches, steps and looks, and leave the loop after the same step"
@@ -91,10 +91,10 @@ def order_of(packet: bytes) -> Tuple[int, int]:
     return what, flag
 
 
-def end_of(packet: bytes) -> Tuple[bool, bool, int, int]:
-    """paused, over, round, tokens"""
-    _, bits, round_, tokens = _END.unpack(packet)
-    return bool(bits & 1), bool(bits & 2), round_, tokens
+def end_of(packet: bytes) -> Tuple[bool, bool, int, int, float]:
+    """paused, over, round, tokens, rate"""
+    _, bits, round_, tokens, rate = _END.unpack(packet)
+    return bool(bits & 1), bool(bits & 2), round_, tokens, rate
 
 
 def dealt_of(packet: bytes) -> Sequence[int]:
@@ -268,8 +268,8 @@ class Hub:
                 some = part[at:at + DEALT_MAX]
                 end.send(_WORDS.pack(DEALT, len(some)) + struct.pack(f"<{len(some)}Q", *some), self.wait_s)
 
-    def end(self, paused: bool, over: bool, round_: int, tokens: int) -> None:
-        self.tell(_END.pack(END, paused | over << 1, round_, tokens))
+    def end(self, paused: bool, over: bool, round_: int, tokens: int, rate: float) -> None:
+        self.tell(_END.pack(END, paused | over << 1, round_, tokens, rate))
 
     def fail(self, error: BaseException) -> None:
         """Tells all ranks that are still there; never raises."""

@@ -54,6 +54,10 @@ class Session(Connection):
             return self.samples * (self.unit or 1)
         return self._numbers[memory.TOKENS]
 
+    @property
+    def rate(self) -> float:
+        return self._reals[memory.RATE]
+
     # Opening and closing.
 
     def open(self) -> None:

@@ -60,6 +60,11 @@ class State:
         """Tokens of the run before that round; without a node, those of this script."""
         raise NotImplementedError
 
+    @property
+    def rate(self) -> float:
+        """The learning rate that the run's schedule has now; 0 where the manifest has none."""
+        raise NotImplementedError
+
     def open(self) -> None:
         """Connects and sets the tensors to the weights of the run."""
         raise NotImplementedError

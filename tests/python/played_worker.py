@@ -57,7 +57,7 @@ class PlayedWorker:
         self.connections = 0
         self.next_index = 0
         self.draw_most = 1 << 20
-        self.round, self.tokens = 0, 0
+        self.round, self.tokens, self.rate = 0, 0, 0.0
         self.refusal = None # (code, text): the answer to everything
         self.answer_with = None # bytes: the next answer, whatever it should be
         self.hang = threading.Event() # set: questions stay without an answer
@@ -89,9 +89,9 @@ class PlayedWorker:
             self._due.append(({"assign": ASSIGN, "add": ADD, "copy": COPY}[what], floats))
             self._write_word()
 
-    def now(self, round_, tokens):
+    def now(self, round_, tokens, rate=0.0):
         with self._lock:
-            self.round, self.tokens = round_, tokens
+            self.round, self.tokens, self.rate = round_, tokens, rate
             self._write_word()
 
     def pause(self, paused=True):
@@ -139,6 +139,7 @@ class PlayedWorker:
             word |= BITS[what]
         word |= 8 * self._paused | 16 * self._over
         struct.pack_into("<QQ", self._map, 8, self.round, self.tokens)
+        struct.pack_into("<d", self._map, 32, self.rate)
         struct.pack_into("<I", self._map, 0, word)
 
     def _serve(self, listener):

@@ -90,11 +90,12 @@ class Loop(DiLoCoTest):
         rounds = []
         with self.run_of(samples_per_step=1) as run:
             run.on("round", rounds.append)
-            worker.now(2, 64)
+            self.assertEqual(run.rate, 0.0)
+            worker.now(2, 64, rate=0.25)
             worker.due("add", [0.25, 100])
             bias = self.model.bias.item()
             self.train(torch.zeros(1, 1))
-            self.assertEqual((rounds, run.round, run.tokens), ([2], 2, 64))
+            self.assertEqual((rounds, run.round, run.tokens, run.rate), ([2], 2, 64, 0.25))
             self.assertEqual(self.model.bias.item(), bias - 0.5 + 0.25)
 
     def test_after_the_end_the_optimizer_is_the_scripts_alone(self):

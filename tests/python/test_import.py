@@ -10,7 +10,8 @@ import kit
 import dpnode
 
 SOURCES = os.path.join(kit.PACKAGE, "dpnode")
-WITH_TORCH = {"diloco.py", "files.py", "hf.py", "loader.py", "meeting.py", "optimizer.py", "parameters.py", "pieces.py"}
+WITH_TORCH = {"diloco.py", "files.py", "hf.py", "loader.py", "meeting.py", "optimizer.py", "parameters.py", "pieces.py",
+              "windows.py"}
 
 
 def imports(path):

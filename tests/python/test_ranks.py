@@ -31,7 +31,7 @@ class RanksTest(kit.Test):
         def body(rank, run, tensors):
             run.draw(2)
             while True:
-                yield tensors.tensors, run.round, run.tokens, run.paused, run.over
+                yield tensors.tensors, run.round, run.tokens, run.paused, run.over, run.rate
                 run.step(2, 1.0 + rank)
                 run.draw(2)
 
@@ -46,9 +46,9 @@ class RanksTest(kit.Test):
 class Looks(RanksTest):
     def test_all_ranks_begin_with_the_weights_of_the_run(self):
         worker = self.worker(weights=[1, 2, 3, 4])
-        worker.now(5, 90)
+        worker.now(5, 90, rate=0.125)
         seen = self.same(self.stepping().turn())
-        self.assertEqual(seen, ({"a": [1, 2, 3], "b": [4]}, 5, 90, False, False))
+        self.assertEqual(seen, ({"a": [1, 2, 3], "b": [4]}, 5, 90, False, False, 0.125))
         self.assertEqual(worker.connections, 1)
 
     def test_an_addition_reaches_all_ranks_after_the_same_step(self):
@@ -56,9 +56,10 @@ class Looks(RanksTest):
         group = self.stepping()
         group.turn()
         worker.due("add", [1, 2, 3, 4])
-        worker.now(6, 30)
+        worker.now(6, 30, rate=0.5)
         self.assertEqual(self.same(group.turn())[0]["b"], [0]) # Rank 0 has seen it in this step, and all look after the next.
-        self.assertEqual(self.same(group.turn())[:3], ({"a": [1, 2, 3], "b": [4]}, 6, 30))
+        seen = self.same(group.turn())
+        self.assertEqual((seen[:3], seen[5]), (({"a": [1, 2, 3], "b": [4]}, 6, 30), 0.5)) # The rate, too, is of the last look.
 
     def test_round_and_tokens_change_at_the_same_step_although_nothing_else_is_due(self):
         worker = self.worker()
@@ -149,7 +150,7 @@ class Looks(RanksTest):
         time.sleep(0.2)
         self.assertFalse(any(pipe.poll() for pipe in group._pipes))
         worker.pause(False)
-        self.assertEqual(self.same([group.value(rank) for rank in range(3)])[3:], (False, False))
+        self.assertEqual(self.same([group.value(rank) for rank in range(3)])[3:5], (False, False))
 
     def test_without_waiting_a_pause_is_told_to_all(self):
         worker = self.worker()
