@@ -1,5 +1,5 @@
-/* THREADS_TEST. Lists of rounds and events: from the store and the event log together, in pages, filtered, gone
- * on with after a number, and followed. */
+/* THREADS_TEST. Lists of rounds and events: from the store and the event log together, in pages,
+ * filtered, gone on with after a number, and followed. */
 #include "daemon/control/list_stream.h"
 #include "store/chain.h"
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
