@@ -476,7 +476,8 @@ dp_time dp_node_wake(const dp_node *node)
     wake = dp_time_min(wake, dp_mix_wake(node->mix));
     wake = dp_time_min(wake, dp_catchup_wake(node));
     wake = dp_time_min(wake, dp_train_wake(node));
-    if (node->chain->failed || node->train->row_failed || node->proof->failed) {
+    if (node->chain->failed || node->train->row_failed || node->proof->failed ||
+        node->forks->failed) {
         wake = dp_time_min(wake, dp_time_after(node->now, DP_REPEAT_US));
     }
     return wake;

@@ -1,6 +1,7 @@
 /* Whole nodes together: a founder alone, three that join, crashes and stragglers. */
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
@@ -642,8 +643,9 @@ static void a_node_wakes_for_the_part_that_is_due_first(void **state)
     node->standing.state = DP_TRAINER_EMPTY;
     node->train->barred = (dp_time){now + 40 * DP_SECOND};
     assert_int_equal(dp_node_wake(node).us, now + 40 * DP_SECOND);
-    bool *const failed[] = {&node->chain->failed, &node->train->row_failed, &node->proof->failed};
-    for (uint32_t i = 0; i < 3; i++) {
+    bool *const failed[] = {&node->chain->failed, &node->train->row_failed, &node->proof->failed,
+                            &node->forks->failed};
+    for (uint32_t i = 0; i < 4; i++) {
         *failed[i] = true; /* The disk is tried again. */
         assert_int_equal(dp_node_wake(node).us, now + DP_REPEAT_US);
         *failed[i] = false;
