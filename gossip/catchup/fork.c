@@ -31,7 +31,6 @@ const dp_head *dp_fork_head(const dp_node *node, uint64_t slot)
 static void fill(dp_fork_record *fork, const dp_record *record, const dp_hash *id, dp_view bytes)
 {
     dp_assert(bytes.size <= sizeof fork->bytes);
-    dp_assert(bytes.size <= sizeof fork->bytes);
     *fork = (dp_fork_record){.has = true,
                              .id = *id,
                              .parent = record->fork,
@@ -95,7 +94,7 @@ static void write_next(dp_node *node)
 
     dp_assert(node->forks->op == 0);
     dp_assert(node->forks->next.has);
-    if (forks->op != 0 || node->chain->op != 0) {
+    if (node->chain->op != 0) {
         return;
     }
     if (forks->saving && dp_saved_own(node) < node->ledger.round) {

@@ -436,7 +436,6 @@ uint32_t dp_heartbeat_route(const dp_heartbeat *beat, dp_time now, uint32_t targ
                             uint32_t most)
 {
     dp_assert(target < beat->n_voters);
-    dp_assert(target < beat->n_voters);
     const dp_heartbeat_voter *const wanted = &beat->voters[target];
     uint32_t found = 0;
 

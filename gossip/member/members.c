@@ -251,9 +251,7 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
     }
     dp_row *const row = &members->rows[index];
     if (cause == DP_LINK_REFUSED) {
-        if (row->dials_failed < UINT32_MAX) {
-            row->dials_failed++;
-        }
+        row->dials_failed++;
         dp_members_dial_later(members, row, now);
         dp_rowset_set(&members->urgent, index, true);
         return;
@@ -286,7 +284,7 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
 {
     dp_assert(members->started);
     (void)wall_ms;
-    if (!members->started || members->leaving) {
+    if (members->leaving) {
         return;
     }
     observe(members, now);

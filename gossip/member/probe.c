@@ -97,7 +97,6 @@ static void go_indirect(dp_members *members, dp_probe *probe, dp_time now, dp_ou
     dp_assert(probe->target < members->count);
     probe->indirect = true;
     probe->asked = (uint8_t)n;
-    probe->nacks = 0;
     probe->sent = now;
     probe->deadline = dp_time_after(now, dp_members_timeout(members, probe->target));
     if (target->linked) {

@@ -79,9 +79,6 @@ static bool storm_allows(dp_members *members, dp_time now)
     }
     members->accusals[slot] = now;
     members->n_accusals++;
-    if (members->n_accusals == UINT32_MAX) {
-        members->n_accusals = ACCUSALS_PER_WINDOW;
-    }
     return true;
 }
 

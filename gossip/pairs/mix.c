@@ -85,7 +85,7 @@ const char *dp_mix_refuse(dp_mix *mix, uint32_t from, const dp_mix_terms *terms,
                                   : mix->config.judge(mix->config.judge_context, peer, terms);
 
     dp_assert(from < mix->config.members_max);
-    if (cause != NULL && from < mix->config.members_max) {
+    if (cause != NULL) {
         mix->refused[from] = true;
         dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED, .peer = *peer, .cause = cause});
     }

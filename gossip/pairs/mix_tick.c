@@ -16,9 +16,9 @@ bool dp_mix_is_partner(const dp_mix *mix, uint32_t index)
     const dp_member *const member = dp_members_at(mix->config.members, index);
 
     dp_assert(index < mix->config.members_max);
-    return index != 0 && index < mix->config.members_max && !mix->refused[index] &&
-           member->linked && member->state == DP_MEMBER_ALIVE && member->in_roster &&
-           member->incarnation != 0 && member->has_summary &&
+    return index != 0 && !mix->refused[index] && member->linked &&
+           member->state == DP_MEMBER_ALIVE && member->in_roster && member->incarnation != 0 &&
+           member->has_summary &&
            (member->summary.mode == DP_MODE_GOSSIP ||
             (mix->config.pairs && member->summary.mode == DP_MODE_SYNC)) &&
            member->summary.has_trainer &&

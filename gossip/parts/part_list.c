@@ -314,9 +314,9 @@ int dp_part_round_judge(dp_node *node, const dp_record *record)
         }
         if (result == NULL) {
             dp_part_round_word(node, &word, true);
-            verdict = verdict < 0 ? verdict : 0;
+            verdict = 0;
         } else if (!result->held || !result->checked) {
-            verdict = verdict < 0 ? verdict : 0;
+            verdict = 0;
         } else if (result->bad || result->size != word.bytes) {
             return -1;
         }

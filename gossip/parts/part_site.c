@@ -51,7 +51,7 @@ void dp_part_site_look(dp_node *node)
 bool dp_part_site_near(const dp_part_round *parts, uint32_t member)
 {
     dp_assert(member < DP_MEMBERS_MAX);
-    return member < DP_MEMBERS_MAX && (parts->site.near[member / 64] >> (member % 64) & 1U) != 0;
+    return (parts->site.near[member / 64] >> (member % 64) & 1U) != 0;
 }
 
 bool dp_part_site_takes_part(const dp_node *node, uint32_t index)

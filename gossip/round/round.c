@@ -257,17 +257,6 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_
     }
 }
 
-void dp_round_trainer_up(dp_node *node)
-{
-    dp_assert(node->standing.state == DP_TRAINER_EMPTY);
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        const dp_claim *claim = &node->round->claims[i];
-        if (claim->held && !claim->checked) {
-            node->kind->object(node, &claim->ready.root, claim->size);
-        }
-    }
-}
-
 void dp_round_trainer_down(dp_node *node)
 {
     dp_assert(node->standing.state == DP_TRAINER_OFF);

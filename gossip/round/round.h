@@ -151,8 +151,6 @@ void dp_round_state_withdraw(dp_node *node);
 bool dp_round_take_certified(dp_node *node);
 /* This node has applied the newest round, and the next is open here. */
 void dp_round_open(dp_node *node);
-/* Updates that wait for a trainer are given to it. */
-void dp_round_trainer_up(dp_node *node);
 /* The trainer will not answer the questions under way any more. */
 void dp_round_trainer_down(dp_node *node);
 /* The claim to this blob by this peer, or NULL. */

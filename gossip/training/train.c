@@ -222,20 +222,18 @@ static void train_on(dp_node *node)
         return;
     }
     const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
-    const uint64_t granted = lease != NULL ? lease->granted : 0;
+    dp_assert(lease != NULL); /* A member has one. */
     if (!train->training || train->train_round != node->standing.applied + 1 ||
-        train->train_granted != granted) {
+        train->train_granted != lease->granted) {
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAIN);
         action->u.train.round = node->standing.applied + 1;
         action->u.train.tokens = node->ledger.tokens;
         action->u.train.reach = dp_train_reach(node);
-        if (lease != NULL) {
-            action->u.train.n_ranges =
-                dp_lease_after(lease, action->u.train.reach.leased, action->u.train.ranges);
-        }
+        action->u.train.n_ranges =
+            dp_lease_after(lease, action->u.train.reach.leased, action->u.train.ranges);
         train->training = true;
         train->train_round = node->standing.applied + 1;
-        train->train_granted = granted;
+        train->train_granted = lease->granted;
     }
     if (may_publish(node)) {
         dp_action *action = dp_out_add(&node->out, DP_DO_PUBLISH);
@@ -359,7 +357,6 @@ void dp_train_event(dp_node *node, const dp_event *event)
     case DP_EV_TRAINER_UP:
         node->standing.state = DP_TRAINER_EMPTY;
         train->opening = true;
-        dp_round_trainer_up(node);
         dp_node_repeat_now(node);
         dp_node_changed(node);
         break;
