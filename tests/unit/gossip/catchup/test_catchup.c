@@ -2,6 +2,7 @@
  * another one, and the peers whose state it trusts. */
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
@@ -289,6 +290,218 @@ static void a_record_that_may_not_follow_is_counted_and_ends_its_message(void **
     kit_close(world);
 }
 
+static dp_member *row_of(const dp_node *node, uint32_t peer)
+{
+    const dp_peer who = kit_peer(peer);
+
+    return (dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &who));
+}
+
+static void a_node_is_behind_by_the_hint_of_a_linked_member_that_is_not_doubted(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    dp_member *row = row_of(node, 1);
+
+    (void)state;
+    assert_false(dp_catchup_behind(node));
+    dp_catchup_hint(node, &first, node->ledger.slot);
+    assert_false(dp_catchup_behind(node));
+    dp_catchup_hint(node, &first, node->ledger.slot + 1);
+    assert_true(dp_catchup_behind(node));
+    row->linked = false;
+    assert_false(dp_catchup_behind(node));
+    row->linked = true;
+    row->in_roster = row->voter = false; /* A guest. */
+    assert_false(dp_catchup_behind(node));
+    row->in_roster = row->voter = true;
+    assert_true(dp_catchup_behind(node));
+    node->catchup->doubt.rows[0] =
+        (dp_backoff_row){.peer = first, .failures = DP_BACKOFF_FAILURES, .at = node->now};
+    assert_false(dp_catchup_behind(node));
+    node->catchup->doubt.rows[0].failures = 0;
+    node->catchup->hint_peer = kit_peer(5); /* Nobody known. */
+    assert_false(dp_catchup_behind(node));
+    kit_close(world);
+}
+
+static void a_node_is_behind_if_a_linked_member_of_its_chain_is_two_slots_ahead(void **state)
+{
+    kit_world *world = kit_together(2);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    dp_member *row = row_of(node, 1);
+
+    (void)state;
+    node->catchup->hint_slot = 0;
+    row->has_summary = true;
+    row->summary.fork = dp_fork_tag(&node->ledger.fork);
+    row->summary.slot = node->members->slot_most = node->ledger.slot + 1;
+    assert_false(dp_catchup_behind(node)); /* That one is being decided. */
+    row->summary.slot = node->members->slot_most = node->ledger.slot + 2;
+    assert_true(dp_catchup_behind(node));
+    row->has_summary = false;
+    assert_false(dp_catchup_behind(node));
+    row->has_summary = true;
+    row->in_roster = row->voter = false;
+    assert_false(dp_catchup_behind(node));
+    row->in_roster = row->voter = true;
+    node->ledger.forks[node->ledger.n_forks++] = (dp_hash){{9, 9}};
+    row->summary.fork = dp_fork_tag(&node->ledger.forks[0]);
+    assert_false(dp_catchup_behind(node));
+    row->summary.fork = dp_fork_tag(&node->ledger.fork);
+    node->ledger.n_forks--;
+    node->catchup->doubt.rows[0] =
+        (dp_backoff_row){.peer = first, .failures = DP_BACKOFF_FAILURES, .at = node->now};
+    assert_false(dp_catchup_behind(node));
+    node->catchup->doubt.rows[0].failures = 0;
+    assert_true(dp_catchup_behind(node));
+    kit_close(world);
+}
+
+static void nobody_is_asked_while_a_record_is_written_or_could_not_be(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    dp_catchup_hint(node, &first, node->ledger.slot + 5);
+    node->chain->op = 77;
+    assert_int_equal(tick(node, 0, &whom), 0);
+    node->chain->op = 0;
+    node->chain->failed = true;
+    assert_int_equal(tick(node, 0, &whom), 0);
+    node->chain->failed = false;
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_int_equal(dp_catchup_wake(node).us, node->now.us + DP_SECOND);
+    node->chain->op = 77; /* Its end goes on with it. */
+    assert_int_equal(dp_catchup_wake(node).us, DP_NEVER.us);
+    node->chain->op = 0;
+    node->chain->failed = true;
+    assert_int_equal(dp_catchup_wake(node).us, DP_NEVER.us);
+    node->chain->failed = false;
+    node->now.us += 3 * DP_SECOND; /* Late, and not at once for ever. */
+    assert_int_equal(dp_catchup_wake(node).us, node->now.us + DP_SECOND / 10);
+    node->catchup->asked_at.us = node->now.us - DP_SECOND;
+    assert_int_equal(dp_catchup_wake(node).us, node->now.us + DP_SECOND / 10);
+    kit_close(world);
+}
+
+static void a_request_names_the_next_slot_and_as_many_records_as_a_message_holds(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    uint64_t slot = 0;
+    uint32_t count = 0;
+    dp_peer whom = {{0}};
+
+    (void)state;
+    dp_catchup_hint(node, &first, node->ledger.slot + 5);
+    assert_int_equal(tick(node, 0, &whom), 1);
+    const dp_action *send = kit_find(&actions, DP_DO_SEND);
+    assert_int_equal(dp_wire_read_records_get(send->u.send.bytes, &slot, &count), DP_OK);
+    assert_int_equal(slot, node->ledger.slot + 1);
+    assert_int_equal(count, DP_RECORDS_PER_MESSAGE);
+    kit_close(world);
+}
+
+/* The peer of a hint that is not linked, or that is doubted while another is not. */
+static void the_peer_of_a_hint_is_asked_if_it_is_linked_and_no_better_one_is_known(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    const dp_peer second = kit_peer(2);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    node->members->slot_most = node->ledger.slot;
+    dp_catchup_hint(node, &first, node->ledger.slot + 5);
+    row_of(node, 1)->linked = false;
+    assert_int_equal(tick(node, 0, &whom), 0);
+    row_of(node, 1)->linked = true;
+    node->catchup->doubt.rows[0] =
+        (dp_backoff_row){.peer = first, .failures = DP_BACKOFF_FAILURES, .at = node->now};
+    dp_member *other = row_of(node, 2);
+    other->has_summary = true;
+    other->summary.slot = node->members->slot_most = node->ledger.slot + 1;
+    other->summary.fork = dp_fork_tag(&node->ledger.fork);
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &second));
+    node->catchup->asked_at = (dp_time){0};
+    other->has_summary = false; /* A doubted one is better than none. */
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &first));
+    kit_close(world);
+}
+
+/* So many records with one byte too much, none, or of a slot that does not follow. */
+static void records_of_no_use_are_let_go_without_a_word(void **state)
+{
+    static uint8_t room[DP_MESSAGE_MAX + 1];
+    kit_world *world = kit_together(2);
+    dp_node *const node = world->nodes[0].node;
+    const kit_record *const old = &world->nodes[0].records[world->nodes[0].slots];
+    const dp_peer first = kit_peer(1);
+    const dp_view record = dp_view_of(old->record, old->record_size);
+    const dp_view cert = dp_view_of(old->cert, old->cert_size);
+
+    (void)state;
+    memset(world->actions, 0, sizeof *world->actions);
+    dp_out_begin(&node->out, world->actions);
+    const uint64_t rejected = node->rejected;
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_wire_begin_records(&writer, node->ledger.slot + 2);
+    assert_true(dp_wire_add_record(&writer, record, cert));
+    assert_int_equal(dp_catchup_records(node, dp_view_of(room, writer.size), &first), DP_OK);
+    writer = dp_writer_of(room, sizeof room);
+    dp_wire_begin_records(&writer, node->ledger.slot + 1);
+    assert_int_equal(dp_catchup_records(node, dp_view_of(room, writer.size), &first), DP_OK);
+    assert_int_equal(node->catchup->size, 0);
+    assert_int_equal(dp_catchup_records(node, dp_view_of(room, sizeof room), &first), DP_OK);
+    assert_int_equal(node->rejected, rejected);
+    assert_int_equal(world->actions->count, 0);
+    assert_int_not_equal(dp_catchup_records(node, dp_view_of(room, sizeof room - 1), &first),
+                         DP_OK);
+    kit_close(world);
+}
+
+static void a_second_message_is_not_taken_while_one_is_worked_off(void **state)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    kit_world *world = kit_together(2);
+    dp_node *const node = world->nodes[0].node;
+    const kit_record *const old = &world->nodes[0].records[world->nodes[0].slots];
+    const dp_peer first = kit_peer(1);
+    const dp_peer second = kit_peer(2);
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    dp_wire_begin_records(&writer, world->nodes[0].slots);
+    assert_true(dp_wire_add_record(&writer, dp_view_of(old->record, old->record_size),
+                                   dp_view_of(old->cert, old->cert_size)));
+    node->chain->op = 77; /* Until this is written nothing is looked at. */
+    assert_int_equal(dp_catchup_records(node, dp_view_of(room, writer.size), &first), DP_OK);
+    assert_int_equal(node->catchup->size, writer.size);
+    assert_int_equal(node->catchup->next, 0);
+    assert_int_equal(dp_catchup_records(node, dp_view_of(room, writer.size), &second), DP_OK);
+    assert_true(dp_peer_equal(&node->catchup->sender, &first));
+    node->catchup->asked_at = node->now;
+    assert_int_equal(dp_catchup_wake(node).us, DP_NEVER.us);
+    node->chain->op = 0;
+    node->chain->failed = true;
+    dp_catchup_next(node);
+    assert_int_equal(node->catchup->next, 0);
+    node->chain->failed = false;
+    dp_catchup_next(node);
+    assert_int_equal(node->catchup->size, 0);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +514,13 @@ int main(void)
         cmocka_unit_test(a_state_that_the_chain_does_not_certify_is_not_fetched),
         cmocka_unit_test(a_state_is_taken_however_long_somebody_says_that_it_is),
         cmocka_unit_test(a_record_that_may_not_follow_is_counted_and_ends_its_message),
+        cmocka_unit_test(a_node_is_behind_by_the_hint_of_a_linked_member_that_is_not_doubted),
+        cmocka_unit_test(a_node_is_behind_if_a_linked_member_of_its_chain_is_two_slots_ahead),
+        cmocka_unit_test(nobody_is_asked_while_a_record_is_written_or_could_not_be),
+        cmocka_unit_test(a_request_names_the_next_slot_and_as_many_records_as_a_message_holds),
+        cmocka_unit_test(the_peer_of_a_hint_is_asked_if_it_is_linked_and_no_better_one_is_known),
+        cmocka_unit_test(records_of_no_use_are_let_go_without_a_word),
+        cmocka_unit_test(a_second_message_is_not_taken_while_one_is_worked_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

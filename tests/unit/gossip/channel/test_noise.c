@@ -362,6 +362,88 @@ static void of_two_pre_shared_keys_both_count(void **state)
     CHECK_STATUS(second_message_with(8), DP_BADSIG); /* The first is no second. */
 }
 
+/* First eight bytes of a hash over the messages, the channel binding and the keys of a handshake of
+ * this pattern, with keys of one byte each. */
+static uint64_t transcript_of(const char *name, uint8_t n_psks)
+{
+    dp_noise sides[2]; /* initiator, responder */
+    uint8_t secrets[4][32];
+    uint8_t publics[2][32];
+    uint8_t psks[DP_NOISE_PSKS_MAX * 32];
+    crypto_generichash_state hash;
+    uint8_t digest[32];
+    dp_noise_cipher keys[4];
+
+    assert_true(sodium_init() >= 0);
+    for (unsigned i = 0; i < 4; i++) {
+        memset(secrets[i], (int)(i + 1), 32);
+        memset(psks + 32 * i, (int)(i + 9), 32);
+    }
+    crypto_scalarmult_base(publics[0], secrets[0]);
+    crypto_scalarmult_base(publics[1], secrets[1]);
+    crypto_generichash_init(&hash, NULL, 0, sizeof digest);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_OK(dp_noise_init(&sides[i], &(dp_noise_setup){.name = name,
+                                                            .initiator = i == 0,
+                                                            .prologue = dp_view_text("prologue"),
+                                                            .psks = psks,
+                                                            .n_psks = n_psks,
+                                                            .static_secret = secrets[i],
+                                                            .remote_static = publics[1 - i],
+                                                            .ephemeral_secret = secrets[2 + i]}));
+    }
+    for (unsigned from = 0; !dp_noise_is_done(&sides[0]); from = 1 - from) {
+        uint8_t read[64];
+        size_t size = 0;
+        dp_buf out;
+        dp_buf_init(&out, BYTES_MAX);
+        CHECK_OK(dp_noise_write(&sides[from], dp_view_text("hello"), &out));
+        crypto_generichash_update(&hash, dp_buf_view(&out).data, dp_buf_view(&out).size);
+        CHECK_OK(dp_noise_read(&sides[1 - from], dp_buf_view(&out), read, sizeof read, &size));
+        CHECK(size == 5 && memcmp(read, "hello", 5) == 0);
+        dp_buf_close(&out);
+    }
+    CHECK(dp_noise_is_done(&sides[1]));
+    dp_noise_split(&sides[0], &keys[0], &keys[1]);
+    dp_noise_split(&sides[1], &keys[3], &keys[2]);
+    for (unsigned i = 0; i < 4; i++) {
+        crypto_generichash_update(&hash, keys[i].key, sizeof keys[i].key);
+    }
+    assert_memory_equal(sides[0].hash, sides[1].hash, sizeof sides[0].hash);
+    crypto_generichash_update(&hash, sides[0].hash, sizeof sides[0].hash);
+    crypto_generichash_final(&hash, digest, sizeof digest);
+    uint64_t first = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        first = first << 8 | digest[i];
+    }
+    return first;
+}
+
+/* As on the day on which all of them passed the published vectors, which not every checkout has. */
+static void each_pattern_has_the_bytes_that_it_had_when_the_vectors_confirmed_it(void **state)
+{
+    static const struct {
+        const char *name;
+        uint8_t n_psks;
+        uint64_t transcript;
+    } rows[] = {
+        {"Noise_XX_25519_ChaChaPoly_BLAKE2b", 0, 0x4c2982919bd99845},
+        {"Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b", 1, 0x547384f49afba645},
+        {"Noise_XXpsk3_25519_ChaChaPoly_BLAKE2b", 1, 0x87d8779e7fa354e3},
+        {"Noise_XXpsk0+psk1+psk2+psk3_25519_ChaChaPoly_BLAKE2b", 4, 0xd981eb8d6e0d9de6},
+        {"Noise_NNpsk0+psk2_25519_ChaChaPoly_BLAKE2b", 2, 0x003f1268acdb8b06},
+        {"Noise_KKpsk0_25519_ChaChaPoly_BLAKE2b", 1, 0x15ffc2d71f0a5a55},
+        {"Noise_KKpsk0+psk2_25519_ChaChaPoly_BLAKE2b", 2, 0x3189a1eac300ec05},
+        {"Noise_IKpsk1_25519_ChaChaPoly_BLAKE2b", 1, 0x49cdf101f6f92493},
+        {"Noise_IKpsk0+psk2_25519_ChaChaPoly_BLAKE2b", 2, 0x267b376fcbd5b3c3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_true(transcript_of(rows[i].name, rows[i].n_psks) == rows[i].transcript);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +457,7 @@ int main(void)
         cmocka_unit_test(unknown_names_and_missing_keys_are_refused),
         cmocka_unit_test(closing_leaves_no_key_behind),
         cmocka_unit_test(of_two_pre_shared_keys_both_count),
+        cmocka_unit_test(each_pattern_has_the_bytes_that_it_had_when_the_vectors_confirmed_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

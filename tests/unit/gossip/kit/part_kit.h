@@ -3,6 +3,7 @@
 #define DP_TESTS_UNIT_GOSSIP_KIT_PART_KIT_H
 
 #include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
 #include "gossip/round/round.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
@@ -82,6 +83,41 @@ static inline void kit_forget_claim(kit_world *world, uint32_t at, uint32_t who)
     }
     round->n_claims = kept;
     dp_round_index_claims(world->nodes[at].node);
+}
+
+/* Three voters, in a round of which nobody has added up a part. Node 0 knows the claims of all. */
+static inline kit_world *kit_undecided(void)
+{
+    kit_world *world = kit_parted(3);
+    uint32_t ready[DP_CLAIMS_MAX];
+
+    kit_run_rounds(world, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        world->nodes[i].adds_late = true;
+    }
+    for (uint32_t i = 0; i < 3000 && dp_part_round_ready(world->nodes[0].node, ready) < 3; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(dp_part_round_ready(world->nodes[0].node, ready), 3);
+    dp_node *node = world->nodes[0].node;
+    assert_int_equal(node->ledger.layout.cuts.n, 3);
+    node->parts->n_results = 0;
+    memset(world->actions, 0, sizeof *world->actions);
+    dp_out_begin(&node->out, world->actions);
+    return world;
+}
+
+static inline dp_claim *kit_claim_by(dp_node *node, uint32_t peer)
+{
+    const dp_peer who = kit_peer(peer);
+
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        if (dp_peer_equal(&node->round->claims[i].ready.peer, &who)) {
+            return &node->round->claims[i];
+        }
+    }
+    fail_msg("no claim");
+    return NULL;
 }
 
 #endif

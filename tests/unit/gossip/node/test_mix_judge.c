@@ -110,6 +110,26 @@ static void more_tokens_than_its_steps_hold_are_refused(void **state)
     assert_string_equal(judge(1), "");
 }
 
+static void as_many_tokens_as_its_steps_hold_pass_and_one_batch_more_does_not(void **state)
+{
+    (void)state;
+    const uint64_t batch = (uint64_t)node->manifest.batch_rows * node->ledger.context;
+    terms.steps = 2;
+    terms.tokens = 64 * batch * 2 + 64 * batch - 1; /* 64 batches in a step, and almost one more. */
+    assert_string_equal(judge(1), "");
+    terms.tokens++;
+    assert_string_equal(judge(1), "a pair exchange has more tokens than its steps can train on");
+}
+
+static void an_object_as_large_as_any_update_passes_and_a_larger_one_does_not(void **state)
+{
+    (void)state;
+    terms.bytes = dp_manifest_update_bytes_max(&node->manifest);
+    assert_string_equal(judge(1), "");
+    terms.bytes++;
+    assert_string_equal(judge(1), "an object of a pair exchange is larger than any update");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +140,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(more_tokens_than_its_steps_hold_are_refused, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            as_many_tokens_as_its_steps_hold_pass_and_one_batch_more_does_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            an_object_as_large_as_any_update_passes_and_a_larger_one_does_not, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
