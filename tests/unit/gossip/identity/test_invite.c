@@ -502,6 +502,22 @@ static void the_key_of_an_invite_is_made_of_its_secret_its_run_and_its_epoch(voi
     assert_memory_equal(keys[4], keys[0], DP_PSK_BYTES);
 }
 
+static void the_certificate_of_an_invite_has_the_serial_that_was_drawn_for_it(void **state)
+{
+    struct issue t;
+    dp_entropy entropy = cast_entropy(50);
+    dp_cert cert;
+
+    (void)state;
+    issue(&t);
+    for (uint32_t i = 0; i < 2; i++) {
+        entropy.bytes[sizeof t.made.seed] ^= (uint8_t)i;
+        CHECK_OK(dp_invite_make(&t.request, &entropy, &t.made, NULL));
+        CHECK_OK(dp_cert_decode(dp_view_of(t.made.chain, DP_CERT_BYTES), &cert));
+        assert_memory_equal(cert.serial, entropy.bytes + sizeof t.made.seed, sizeof cert.serial);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -526,6 +542,7 @@ int main(void)
         cmocka_unit_test(addresses_come_back_as_typed),
         cmocka_unit_test(addresses_that_cannot_be_are_refused_with_a_sentence),
         cmocka_unit_test(the_key_of_an_invite_is_made_of_its_secret_its_run_and_its_epoch),
+        cmocka_unit_test(the_certificate_of_an_invite_has_the_serial_that_was_drawn_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

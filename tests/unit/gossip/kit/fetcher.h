@@ -5,7 +5,7 @@
 
 #include "tests/unit/gossip/kit/mesh.h"
 
-#include "gossip/transfer/picker.h"
+#include "gossip/transfer/picker_internal.h"
 
 enum { CHUNKS = 6, SIZE = CHUNKS * DP_CHUNK_BYTES_MIN - 100 };
 

@@ -13,7 +13,9 @@
  *   mesh.h           member tables and a queue of messages: membership
  *   fetcher.h        one node that fetches, with the peers played: object transfer
  *   pool.h           nodes that exchange displacement of integers: pair exchanges
+ *   mix_kit.h        two of them, whose exchange the test sets: pair exchanges field by field
  *   node_kit.h       whole nodes: rounds, catch-up, requests, admin commands
+ *   claim_kit.h      a node whose updates of a round the test makes
  *   part_kit.h       whole nodes in a run with parts
  *   site_kit.h       the same at two sites
  *

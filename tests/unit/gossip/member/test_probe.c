@@ -318,6 +318,75 @@ static void a_dead_peer_is_pinged_on_while_its_link_stands(void **state)
     mesh_close(m);
 }
 
+/* Each direct link's delay counts: eight of their mean, in bounds. */
+static void the_time_between_probes_follows_the_mean_delay_of_the_links(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(3, 12);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    const uint32_t pace = members->beat->pace;
+    const uint32_t srtt_us[3][2] = {{50000, 70000}, {100, 200}, {900000, 800000}};
+    const uint64_t wanted_us[3] = {8 * 60000, DP_PROBE_US_MIN, DP_PROBE_US_MAX};
+    for (uint32_t what = 0; what < 3; what++) {
+        for (uint32_t i = 1; i < 3; i++) {
+            members->rows[i].member.rtt = (dp_rtt){.samples = 9, .srtt_us = srtt_us[what][i - 1]};
+        }
+        dp_members_probe_reset(members, mesh_now(m));
+        dp_out_begin(&m->out, m->actions);
+        dp_members_probe_tick(members, mesh_now(m), &m->out);
+        CHECK(members->period_us == wanted_us[what] ||
+              members->period_us == pace * wanted_us[what]);
+    }
+    mesh_close(m);
+}
+
+static void an_accusation_is_free_again_ten_seconds_after_the_fifth_before_it(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(12, 6);
+    mesh_join_all(m);
+    mesh_run_for(m, 2 * DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    dp_out_begin(&m->out, m->actions);
+    for (uint32_t i = 1; i <= 5; i++) {
+        dp_members_accuse(members, i, DP_CAUSE_RESET, mesh_now(m), &m->out);
+        CHECK(mesh_state(m, 0, i) == DP_MEMBER_SUSPECT);
+    }
+    m->now += 10 * DP_SECOND - 1;
+    members->quiet_until = (dp_time){0};
+    dp_members_accuse(members, 6, DP_CAUSE_RESET, mesh_now(m), &m->out);
+    CHECK(mesh_state(m, 0, 6) == DP_MEMBER_ALIVE);
+    m->now++;
+    dp_members_accuse(members, 6, DP_CAUSE_RESET, mesh_now(m), &m->out);
+    CHECK(mesh_state(m, 0, 6) == DP_MEMBER_SUSPECT);
+    mesh_close(m);
+}
+
+/* A helper that says that it heard nothing has answered; this node is not slow then. */
+static void helpers_that_say_that_they_failed_are_counted_up_to_those_asked(void **state)
+{
+    (void)state;
+    for (uint32_t nacks = 0; nacks < 3; nacks++) {
+        mesh *const m = mesh_of(2, 11);
+        mesh_join(m, 0, 1);
+        mesh_run_for(m, DP_SECOND);
+        dp_members *const members = m->nodes[0].members;
+        dp_probe *const probe = unanswered(m, 1);
+        probe->indirect = probe->last = true;
+        probe->asked = 2;
+        probe->nacks = (uint8_t)nacks;
+        members->lhm = 0;
+        members->rows[1].member.heard = (dp_time){0};
+        dp_out_begin(&m->out, m->actions);
+        dp_members_probe_tick(members, mesh_now(m), &m->out);
+        CHECK(members->lhm == (nacks < 2 ? 1 : 0));
+        CHECK(mesh_state(m, 0, 1) == DP_MEMBER_SUSPECT);
+        mesh_close(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +403,9 @@ int main(void)
         cmocka_unit_test(at_most_five_accusations_in_ten_seconds),
         cmocka_unit_test(a_dead_peer_is_pinged_on_while_its_link_stands),
         cmocka_unit_test(wake_never_lies_in_the_past_twice),
+        cmocka_unit_test(the_time_between_probes_follows_the_mean_delay_of_the_links),
+        cmocka_unit_test(an_accusation_is_free_again_ten_seconds_after_the_fifth_before_it),
+        cmocka_unit_test(helpers_that_say_that_they_failed_are_counted_up_to_those_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

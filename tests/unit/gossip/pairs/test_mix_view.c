@@ -1,68 +1,7 @@
 /* The state of an exchange, field by field: its actions, rows and views, and the times of its
  * timers. */
-#include "tests/unit/gossip/kit/pool.h"
-
 #include "base/trainer/trainer_msg.h"
-#include "gossip/pairs/mix_internal.h"
-#include "gossip/pairs/mix_msg.h"
-
-static dp_mix_row row_of(uint8_t id, bool initiator, dp_mix_mark mark)
-{
-    dp_mix_row row = {.mark = mark,
-                      .initiator = initiator,
-                      .has_f = true,
-                      .id = {{id}},
-                      .order = 20 + id,
-                      .number = 30 + id,
-                      .ticket = 40 + id,
-                      .peer = mesh_peer(1),
-                      .base = pool_base,
-                      .own = {.root = {{1, id}},
-                              .bytes = 100,
-                              .steps = 4,
-                              .tokens = 40,
-                              .incarnation = 5,
-                              .reach = {.leased = 6, .own = 7}},
-                      .other = {.root = {{2, id}},
-                                .bytes = 101,
-                                .steps = 5,
-                                .tokens = 100,
-                                .incarnation = 8,
-                                .reach = {.leased = 9, .own = 10}},
-                      .f_root = {{3, id}},
-                      .f_bytes = 102,
-                      .damp = 32768};
-
-    memset(row.life, 77, sizeof row.life);
-    return row;
-}
-
-/* Two nodes with a link, and no exchange yet. */
-static pool *linked_pool(void)
-{
-    pool *const p = pool_of(2, 1);
-
-    pool_run_for(p, DP_MS);
-    CHECK(dp_members_linked(p->nodes[0].members)->count == 1);
-    CHECK(p->nodes[0].mix->state == DP_MIX_IDLE);
-    return p;
-}
-
-static dp_mix *begin_at(pool *p)
-{
-    dp_out_begin(&p->out, p->actions);
-    return p->nodes[0].mix;
-}
-
-static const dp_action *find_action(const pool *p, dp_action_type type)
-{
-    for (uint32_t i = 0; i < p->actions->count; i++) {
-        if (p->actions->items[i].type == type) {
-            return &p->actions->items[i];
-        }
-    }
-    return NULL;
-}
+#include "tests/unit/gossip/kit/mix_kit.h"
 
 static uint32_t count_drops(const pool *p, const dp_hash *root)
 {
@@ -79,10 +18,10 @@ static uint32_t count_drops(const pool *p, const dp_hash *root)
 static void a_view_says_what_is_under_way(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
 
     (void)state;
-    mix->x = row_of(1, true, DP_MIX_MARK_ASKED);
+    mix->x = mix_row_of(1, true, DP_MIX_MARK_ASKED);
     mix->f = mix->x;
     mix->has_f = true;
     mix->state = DP_MIX_ASKED;
@@ -118,35 +57,35 @@ static void a_view_says_what_is_under_way(void **state)
 static void the_trainer_is_given_the_frozen_work_and_mixes_again_what_was_committed(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
 
     (void)state;
     mix->trainer = false;
     dp_mix_trainer_restore(mix, pool_now(p), 65536, &p->out);
     CHECK(p->actions->count == 0 && mix->trainer);
-    mix->f = row_of(1, false, DP_MIX_MARK_ABORTED);
+    mix->f = mix_row_of(1, false, DP_MIX_MARK_ABORTED);
     mix->has_f = true;
     mix->now.round = 9;
     dp_mix_trainer_restore(mix, pool_now(p), 1000, &p->out);
     CHECK(p->actions->count == 1 && mix->state == DP_MIX_IDLE && mix->kept == 1000);
-    const dp_action *restore = find_action(p, DP_DO_TRAINER_RESTORE);
+    const dp_action *restore = mix_find_action(p, DP_DO_TRAINER_RESTORE);
     CHECK(restore != NULL && restore->u.restore.frozen && restore->u.restore.round == 9);
     CHECK(dp_hash_equal(&restore->u.restore.a_root, &mix->f.f_root));
     CHECK(dp_hash_equal(&restore->u.restore.blob_root, &mix->f.own.root));
     CHECK(restore->u.restore.settle == DP_SETTLE_NONE && restore->u.restore.lambda == 1000);
     CHECK(restore->u.restore.steps == 4 && restore->u.restore.tokens == 40);
     mix->f.mark = DP_MIX_MARK_DONE;
-    (void)begin_at(p);
+    (void)mix_begin_at(p);
     dp_mix_trainer_restore(mix, pool_now(p), 32768, &p->out);
     CHECK(mix->state == DP_MIX_MIXING && mix->rebuilding);
-    const dp_action *mixes = find_action(p, DP_DO_MIX);
+    const dp_action *mixes = mix_find_action(p, DP_DO_MIX);
     CHECK(mixes != NULL);
     assert_memory_equal(mixes->u.mix.exchange, mix->f.id.bytes, DP_EXCHANGE_BYTES);
     CHECK(dp_hash_equal(&mixes->u.mix.own_root, &mix->f.own.root));
     CHECK(dp_hash_equal(&mixes->u.mix.other_root, &mix->f.other.root));
     CHECK(mixes->u.mix.weight_own == 400 && mixes->u.mix.weight_other == 2000);
     CHECK(mixes->u.mix.damp == 32768 && mixes->u.mix.lambda == 16384);
-    (void)begin_at(p);
+    (void)mix_begin_at(p);
     mix->done = 0;
     dp_event mixed = {.type = DP_EV_MIXED, .u.mixed = {.status = DP_CORRUPT}};
     memcpy(mixed.u.mixed.exchange, mix->f.id.bytes, DP_EXCHANGE_BYTES);
@@ -163,18 +102,18 @@ static void the_trainer_is_given_the_frozen_work_and_mixes_again_what_was_commit
 static void a_row_keeps_the_objects_that_it_needs(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
     const dp_hash none = {{0}};
 
     (void)state;
     for (int mark = DP_MIX_MARK_PREPARED; mark <= DP_MIX_MARK_DONE; mark++) {
         for (uint32_t f = 0; f < 2; f++) {
-            dp_mix_row row = row_of(3, mark != DP_MIX_MARK_COMMITTED, (dp_mix_mark)mark);
+            dp_mix_row row = mix_row_of(3, mark != DP_MIX_MARK_COMMITTED, (dp_mix_mark)mark);
             dp_mix_row read;
             row.has_f = f == 1;
-            (void)begin_at(p);
+            (void)mix_begin_at(p);
             const uint32_t op = dp_mix_row_store(mix, &row, &p->out);
-            const dp_action *store = find_action(p, DP_DO_STORE);
+            const dp_action *store = mix_find_action(p, DP_DO_STORE);
             CHECK(op != 0 && store != NULL && store->u.store.op == op);
             CHECK(store->u.store.kind == DP_STORE_EXCHANGE);
             assert_memory_equal(store->u.store.exchange, row.id.bytes, DP_EXCHANGE_BYTES);
@@ -186,10 +125,10 @@ static void a_row_keeps_the_objects_that_it_needs(void **state)
             assert_memory_equal(&read, &row, sizeof row);
         }
     }
-    (void)begin_at(p);
+    (void)mix_begin_at(p);
     const dp_mix_id id = {{9}};
     dp_mix_row_delete(&id, &p->out);
-    const dp_action *store = find_action(p, DP_DO_STORE);
+    const dp_action *store = mix_find_action(p, DP_DO_STORE);
     CHECK(store != NULL && store->u.store.bytes.size == 0);
     assert_memory_equal(store->u.store.exchange, id.bytes, DP_EXCHANGE_BYTES);
     pool_close(p);
@@ -199,12 +138,12 @@ static void a_row_keeps_the_objects_that_it_needs(void **state)
 static void objects_of_an_attempt_without_a_row_are_dropped(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
 
     (void)state;
     for (uint32_t needed = 0; needed < 4; needed++) {
-        mix->x = row_of(4, false, DP_MIX_MARK_PREPARED);
-        mix->f = row_of(5, false, DP_MIX_MARK_ABORTED);
+        mix->x = mix_row_of(4, false, DP_MIX_MARK_PREPARED);
+        mix->f = mix_row_of(5, false, DP_MIX_MARK_ABORTED);
         mix->has_f = true;
         const dp_hash roots[3] = {mix->x.f_root, mix->x.own.root, mix->x.other.root};
         mix->f.f_root = needed == 1 ? roots[0] : mix->f.f_root;
@@ -214,7 +153,7 @@ static void objects_of_an_attempt_without_a_row_are_dropped(void **state)
         mix->fetched = true;
         mix->other_prepared = mix->abort_wanted = mix->rebuilding = true;
         mix->aborted = 0;
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         dp_mix_abort(mix, pool_now(p), true, &p->out);
         for (uint32_t i = 0; i < 3; i++) {
             CHECK(count_drops(p, &roots[i]) == (needed == i + 1 ? 0 : 1));
@@ -223,7 +162,7 @@ static void objects_of_an_attempt_without_a_row_are_dropped(void **state)
         CHECK(!mix->fetched && !mix->other_prepared && !mix->abort_wanted && !mix->rebuilding);
         CHECK(mix->next_at.us >= p->now + mix->config.pause_us / 2);
         CHECK(mix->next_at.us <= p->now + mix->config.pause_us * 3 / 2);
-        const dp_action *note = find_action(p, DP_DO_NOTE);
+        const dp_action *note = mix_find_action(p, DP_DO_NOTE);
         CHECK(note != NULL && note->u.note.code == DP_NOTE_EXCHANGE);
         CHECK(note->u.note.a == 400 && note->u.note.b == 2000);
         CHECK(dp_peer_equal(&note->u.note.peer, &(dp_peer){{2, 0x55}}));
@@ -236,20 +175,20 @@ static void objects_of_an_attempt_without_a_row_are_dropped(void **state)
 static void an_attempt_with_a_row_has_it_say_that_it_was_aborted(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
     dp_mix_row read;
 
     (void)state;
-    mix->x = row_of(4, false, DP_MIX_MARK_PREPARED);
+    mix->x = mix_row_of(4, false, DP_MIX_MARK_PREPARED);
     mix->f = mix->x;
     mix->has_f = true;
     mix->state = DP_MIX_PREPARED;
     dp_mix_abort(mix, pool_now(p), false, &p->out);
-    const dp_action *store = find_action(p, DP_DO_STORE);
+    const dp_action *store = mix_find_action(p, DP_DO_STORE);
     CHECK(store != NULL);
     CHECK_OK(dp_mix_row_read(store->u.store.bytes, &read));
     CHECK(read.mark == DP_MIX_MARK_ABORTED && mix->f.mark == DP_MIX_MARK_ABORTED);
-    CHECK(find_action(p, DP_DO_OBJECT_DROP) == NULL && find_action(p, DP_DO_SEND) == NULL);
+    CHECK(mix_find_action(p, DP_DO_OBJECT_DROP) == NULL && mix_find_action(p, DP_DO_SEND) == NULL);
     mix->has_f = false;
     pool_close(p);
 }
@@ -257,7 +196,7 @@ static void an_attempt_with_a_row_has_it_say_that_it_was_aborted(void **state)
 static void it_wakes_for_what_is_due_first(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
     const uint64_t now = p->now;
 
     (void)state;
@@ -293,25 +232,25 @@ static void it_wakes_for_what_is_due_first(void **state)
 
 static void an_outcome_that_is_not_closed_is_told_again_every_ten_seconds(void **state)
 {
-    pool *const p = linked_pool();
-    dp_mix *const mix = begin_at(p);
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
     const uint64_t due = p->now + DP_SECOND;
 
     (void)state;
     mix->now.gossip = false;
-    mix->outcomes[0] = row_of(1, false, DP_MIX_MARK_COMMITTED);
-    mix->outcomes[1] = row_of(2, false, DP_MIX_MARK_COMMITTED);
+    mix->outcomes[0] = mix_row_of(1, false, DP_MIX_MARK_COMMITTED);
+    mix->outcomes[1] = mix_row_of(2, false, DP_MIX_MARK_COMMITTED);
     mix->n_outcomes = 2;
     mix->nudge_at = (dp_time){due};
     mix->nudge_next = 0;
     for (uint32_t i = 0; i < 3; i++) {
         const uint64_t at = due + i * 10 * DP_SECOND;
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         dp_mix_tick(mix, (dp_time){at - 1}, &p->out);
         CHECK(p->actions->count == 0);
         dp_mix_tick(mix, (dp_time){at}, &p->out);
         dp_mix_msg msg;
-        const dp_action *send = find_action(p, DP_DO_SEND);
+        const dp_action *send = mix_find_action(p, DP_DO_SEND);
         CHECK(send != NULL);
         CHECK_OK(dp_mix_msg_read(send->u.send.bytes, &msg));
         CHECK(msg.type == DP_MSG_MIX_DONE && msg.id.bytes[0] == 1 + i % 2);
@@ -328,12 +267,12 @@ static void an_outcome_that_is_not_closed_is_told_again_every_ten_seconds(void *
 static void a_message_is_told_again_after_waits_that_double_three_times(void **state)
 {
     static const uint32_t waits[] = {2, 4, 8, 8, 8};
-    pool *const p = linked_pool();
-    dp_mix *const mix = begin_at(p);
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
     uint64_t at = p->now;
 
     (void)state;
-    mix->x = row_of(1, true, DP_MIX_MARK_ASKED);
+    mix->x = mix_row_of(1, true, DP_MIX_MARK_ASKED);
     mix->f = mix->x;
     mix->has_f = true;
     dp_mix_enter(mix, DP_MIX_ASKED, (dp_time){at});
@@ -341,12 +280,12 @@ static void a_message_is_told_again_after_waits_that_double_three_times(void **s
     CHECK(mix->retry_at.us == at + DP_MIX_RETRY_US);
     at += DP_MIX_RETRY_US;
     for (uint32_t i = 0; i < 5; i++) {
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         dp_mix_tick(mix, (dp_time){at - 1}, &p->out);
-        CHECK(find_action(p, DP_DO_SEND) == NULL);
+        CHECK(mix_find_action(p, DP_DO_SEND) == NULL);
         dp_mix_tick(mix, (dp_time){at}, &p->out);
-        CHECK(find_action(p, DP_DO_SEND) != NULL);
-        const dp_action *note = find_action(p, DP_DO_NOTE);
+        CHECK(mix_find_action(p, DP_DO_SEND) != NULL);
+        const dp_action *note = mix_find_action(p, DP_DO_NOTE);
         CHECK((note != NULL) == (i == 2));
         at += waits[i] * DP_MIX_RETRY_US;
         CHECK(mix->retry_at.us == at);
@@ -360,21 +299,21 @@ static void a_message_is_told_again_after_waits_that_double_three_times(void **s
 static void an_object_that_is_lost_ends_what_needs_it_and_nothing_else(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
     const dp_hash other = {{200}};
 
     (void)state;
-    mix->f = row_of(1, true, DP_MIX_MARK_ABORTED);
+    mix->f = mix_row_of(1, true, DP_MIX_MARK_ABORTED);
     mix->has_f = true;
     CHECK(!dp_mix_lost(mix, pool_now(p), &other, &p->out) && mix->has_f);
     CHECK(!dp_mix_lost(mix, pool_now(p), &mix->f.other.root, &p->out) && mix->has_f);
     CHECK(dp_mix_lost(mix, pool_now(p), &mix->f.own.root, &p->out) && !mix->has_f);
-    mix->f = row_of(1, true, DP_MIX_MARK_DONE);
+    mix->f = mix_row_of(1, true, DP_MIX_MARK_DONE);
     mix->has_f = true;
     CHECK(dp_mix_lost(mix, pool_now(p), &mix->f.other.root, &p->out) && !mix->has_f);
     for (int state_of = DP_MIX_FREEZING; state_of <= DP_MIX_MIXING; state_of++) {
         const bool begun = state_of != DP_MIX_FREEZING && state_of != DP_MIX_OFFERED;
-        mix->x = row_of(2, false, DP_MIX_MARK_PREPARED);
+        mix->x = mix_row_of(2, false, DP_MIX_MARK_PREPARED);
         mix->state = (dp_mix_state)state_of;
         mix->aborted = 0;
         CHECK(dp_mix_lost(mix, pool_now(p), &mix->x.f_root, &p->out) == begun);
@@ -387,36 +326,36 @@ static void an_object_that_is_lost_ends_what_needs_it_and_nothing_else(void **st
 static void a_fence_ends_what_lives_up_to_it_had_begun(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
     const dp_peer peer = mesh_peer(1);
     const dp_peer nobody = mesh_peer(0);
 
     (void)state;
     for (uint32_t up_to = 7; up_to <= 8; up_to++) {
-        mix->x = row_of(2, true, DP_MIX_MARK_ASKED);
+        mix->x = mix_row_of(2, true, DP_MIX_MARK_ASKED);
         mix->f = mix->x;
         mix->has_f = true;
         mix->state = DP_MIX_ASKED;
-        mix->outcomes[0] = row_of(4, false, DP_MIX_MARK_COMMITTED);
+        mix->outcomes[0] = mix_row_of(4, false, DP_MIX_MARK_COMMITTED);
         mix->n_outcomes = 1;
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         dp_mix_fence(mix, pool_now(p), &nobody, up_to, &p->out);
         CHECK(mix->state == DP_MIX_ASKED && mix->n_outcomes == 1);
         dp_mix_fence(mix, pool_now(p), &peer, up_to, &p->out);
         CHECK((mix->state == DP_MIX_IDLE) == (up_to == 8));
         CHECK(mix->n_outcomes == (up_to == 8 ? 0 : 1));
     }
-    mix->outcomes[0] = row_of(4, false, DP_MIX_MARK_COMMITTED);
+    mix->outcomes[0] = mix_row_of(4, false, DP_MIX_MARK_COMMITTED);
     mix->n_outcomes = 1;
-    mix->f = row_of(6, false, DP_MIX_MARK_ABORTED);
+    mix->f = mix_row_of(6, false, DP_MIX_MARK_ABORTED);
     mix->has_f = true;
-    (void)begin_at(p);
+    (void)mix_begin_at(p);
     CHECK(!dp_mix_fence_self(mix, pool_now(p), 4, &p->out));
     CHECK(mix->n_outcomes == 1 && mix->has_f);
     CHECK(dp_mix_fence_self(mix, pool_now(p), 5, &p->out));
     CHECK(mix->n_outcomes == 0 && !mix->has_f);
     CHECK(!dp_mix_fence_self(mix, pool_now(p), 5, &p->out));
-    mix->x = row_of(2, true, DP_MIX_MARK_ASKED);
+    mix->x = mix_row_of(2, true, DP_MIX_MARK_ASKED);
     mix->state = DP_MIX_ASKED;
     CHECK(!dp_mix_fence_self(mix, pool_now(p), 4, &p->out) && mix->state == DP_MIX_ASKED);
     CHECK(dp_mix_fence_self(mix, pool_now(p), 5, &p->out) && mix->state == DP_MIX_IDLE);
@@ -426,7 +365,7 @@ static void a_fence_ends_what_lives_up_to_it_had_begun(void **state)
 static void the_kept_share_of_the_work_shrinks_by_each_fade(void **state)
 {
     pool *const p = pool_of(2, 1);
-    dp_mix *const mix = begin_at(p);
+    dp_mix *const mix = mix_begin_at(p);
 
     (void)state;
     mix->kept = 65536;
@@ -443,19 +382,19 @@ static void the_kept_share_of_the_work_shrinks_by_each_fade(void **state)
 
 static void an_exchange_given_up_during_its_write_ends_when_the_row_is_durable(void **state)
 {
-    pool *const p = linked_pool();
-    dp_mix *const mix = begin_at(p);
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
 
     (void)state;
     for (uint32_t what = 0; what < 3; what++) {
-        mix->x = row_of(4, false, DP_MIX_MARK_PREPARED);
+        mix->x = mix_row_of(4, false, DP_MIX_MARK_PREPARED);
         mix->has_f = false;
         mix->fetched = true;
         mix->abort_wanted = false;
         mix->state = DP_MIX_PREPARING;
         mix->op = 7;
         mix->aborted = 0;
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         if (what == 0) {
             CHECK(!dp_mix_finish(mix, pool_now(p), &p->out));
             CHECK(mix->state == DP_MIX_PREPARING && mix->abort_wanted && p->actions->count == 0);
@@ -468,7 +407,7 @@ static void an_exchange_given_up_during_its_write_ends_when_the_row_is_durable(v
         CHECK(mix->aborted == (what == 1 ? 0 : 1) && mix->op == 0);
         CHECK(mix->has_f == (what != 2));
         dp_mix_msg msg;
-        const dp_action *send = find_action(p, DP_DO_SEND);
+        const dp_action *send = mix_find_action(p, DP_DO_SEND);
         CHECK(send != NULL);
         CHECK_OK(dp_mix_msg_read(send->u.send.bytes, &msg));
         CHECK(msg.type == (what == 1 ? DP_MSG_MIX_ACK : DP_MSG_MIX_STATUS));
@@ -484,23 +423,23 @@ static void an_exchange_given_up_during_its_write_ends_when_the_row_is_durable(v
 /* It may be on the disk nevertheless: the write of a decision is repeated until it succeeds. */
 static void a_decision_that_could_not_be_written_is_written_again_after_a_second(void **state)
 {
-    pool *const p = linked_pool();
-    dp_mix *const mix = begin_at(p);
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
 
     (void)state;
     for (uint32_t what = 0; what < 2; what++) {
-        mix->x = row_of(4, what == 0, what == 0 ? DP_MIX_MARK_ASKED : DP_MIX_MARK_COMMITTED);
+        mix->x = mix_row_of(4, what == 0, what == 0 ? DP_MIX_MARK_ASKED : DP_MIX_MARK_COMMITTED);
         mix->f = mix->x;
         mix->has_f = true;
         dp_mix_enter(mix, what == 0 ? DP_MIX_ASKING : DP_MIX_COMMITTING, pool_now(p));
         mix->op = 7;
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         CHECK(dp_mix_stored(mix, pool_now(p), 7, DP_NOSPACE, &p->out));
         CHECK(mix->op == 0 && mix->write_at.us == p->now + DP_SECOND && p->actions->count == 0);
         dp_mix_tick(mix, (dp_time){p->now + DP_SECOND - 1}, &p->out);
-        CHECK(find_action(p, DP_DO_STORE) == NULL);
+        CHECK(mix_find_action(p, DP_DO_STORE) == NULL);
         dp_mix_tick(mix, (dp_time){p->now + DP_SECOND}, &p->out);
-        const dp_action *store = find_action(p, DP_DO_STORE);
+        const dp_action *store = mix_find_action(p, DP_DO_STORE);
         CHECK(store != NULL && mix->op == store->u.store.op && mix->write_at.us == 0);
         CHECK(dp_mix_stored(mix, pool_now(p), mix->op, DP_OK, &p->out));
         CHECK(mix->state == (what == 0 ? DP_MIX_ASKED : DP_MIX_MIXING));
@@ -514,8 +453,8 @@ static void a_decision_that_could_not_be_written_is_written_again_after_a_second
 /* Its acceptance may have been lost; before there is one, nothing is answered. */
 static void an_offer_that_comes_again_is_answered_once_its_terms_are_known(void **state)
 {
-    pool *const p = linked_pool();
-    dp_mix *const mix = begin_at(p);
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
     const dp_peer peer = mesh_peer(1);
     uint8_t bytes[DP_MIX_MESSAGE_MAX];
     const dp_mix_msg offer = {.type = DP_MSG_MIX_OFFER,
@@ -528,10 +467,10 @@ static void an_offer_that_comes_again_is_answered_once_its_terms_are_known(void 
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_mix_msg_write(&writer, &offer);
     for (int state_of = DP_MIX_FREEZING; state_of <= DP_MIX_MIXING; state_of++) {
-        mix->x = row_of(4, false, DP_MIX_MARK_PREPARED);
+        mix->x = mix_row_of(4, false, DP_MIX_MARK_PREPARED);
         mix->x.id = offer.id;
         mix->state = (dp_mix_state)state_of;
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         CHECK_OK(dp_mix_message(mix, pool_now(p), 1, dp_view_of(bytes, writer.size), &p->out));
         const bool answers = state_of == DP_MIX_FETCHING || state_of == DP_MIX_PREPARED;
         CHECK(p->actions->count == (answers ? 1 : 0));
@@ -544,15 +483,15 @@ static void an_offer_that_comes_again_is_answered_once_its_terms_are_known(void 
 /* The responder's terms, its ticket, and its statement for the voters. */
 static void an_acceptance_is_taken_as_its_author_signed_it(void **state)
 {
-    pool *const p = linked_pool();
-    dp_mix *const mix = begin_at(p);
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
     const dp_crypto crypto = mesh_crypto(1);
     const dp_peer self = mix->config.self;
     uint8_t bytes[DP_MIX_MESSAGE_MAX];
 
     (void)state;
     for (uint32_t forged = 0; forged < 2; forged++) {
-        const dp_mix_row sample = row_of(4, true, DP_MIX_MARK_PREPARED);
+        const dp_mix_row sample = mix_row_of(4, true, DP_MIX_MARK_PREPARED);
         dp_mix_msg ack = {.type = DP_MSG_MIX_ACK,
                           .id = sample.id,
                           .ticket = 99,
@@ -570,7 +509,7 @@ static void an_acceptance_is_taken_as_its_author_signed_it(void **state)
         memset(mix->x.life, 0, sizeof mix->x.life);
         mix->other_prepared = mix->fetched = false;
         dp_mix_enter(mix, DP_MIX_OFFERED, pool_now(p));
-        (void)begin_at(p);
+        (void)mix_begin_at(p);
         dp_writer writer = dp_writer_of(bytes, sizeof bytes);
         dp_mix_msg_write(&writer, &ack);
         CHECK_OK(dp_mix_message(mix, pool_now(p), 1, dp_view_of(bytes, writer.size), &p->out));

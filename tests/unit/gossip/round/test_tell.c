@@ -86,11 +86,31 @@ static void a_node_whose_disk_leads_to_no_state_does_not_offer_to_vote(void **st
     kit_close(world);
 }
 
+/* The holder of the root key may need to know who could vote. */
+static void a_halted_node_and_one_that_hears_no_majority_offer_to_all(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    const uint32_t candidate = candidate_of(world);
+    dp_node *node = world->nodes[candidate].node;
+    assert_int_equal(told_among(world, candidate, NODES).on_links, VOTERS);
+    node->halted = true;
+    assert_int_equal(told_among(world, candidate, NODES).on_links, 1); /* One message, to all. */
+    node->halted = false;
+    node->beat.quorum = false;
+    assert_int_equal(told_among(world, candidate, NODES).on_links, 1);
+    node->beat.quorum = true;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_offer_is_carried_to_voters_without_a_link_in_a_small_run_alone),
         cmocka_unit_test(a_node_whose_disk_leads_to_no_state_does_not_offer_to_vote),
+        cmocka_unit_test(a_halted_node_and_one_that_hears_no_majority_offer_to_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

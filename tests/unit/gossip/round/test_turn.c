@@ -150,6 +150,27 @@ static void a_full_record_still_has_a_place_for_whose_turn_it_is(void **state)
     dp_ledger_close(&ledger);
 }
 
+/* So long ago that its turn does not count any more: exactly then, and one round before. */
+static void a_turn_lasts_four_rounds_for_each_record_that_all_members_fill(void **state)
+{
+    const dp_peer peer = peer_of(3);
+    const uint64_t window = 4 * ((MEMBERS + DP_LISTED_DEFAULT - 1) / DP_LISTED_DEFAULT);
+    dp_ledger ledger;
+
+    (void)state;
+    run_of_many(&ledger);
+    ledger.round = 20;
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        ledger.roster[i].included = i <= 3 ? 21 - window - 1 : 20;
+    }
+    CHECK(dp_turn_before(&ledger, &peer, all_live, NULL) == 0);
+    for (uint32_t i = 0; i <= 3; i++) {
+        ledger.roster[i].included = 21 - window;
+    }
+    CHECK(dp_turn_before(&ledger, &peer, all_live, NULL) == 3);
+    dp_ledger_close(&ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_newcomer_waits_for_nobody),
         cmocka_unit_test(more_may_publish_the_longer_a_round_takes),
         cmocka_unit_test(a_full_record_still_has_a_place_for_whose_turn_it_is),
+        cmocka_unit_test(a_turn_lasts_four_rounds_for_each_record_that_all_members_fill),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

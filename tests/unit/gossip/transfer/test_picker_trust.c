@@ -309,6 +309,68 @@ static void those_that_only_may_have_it_are_tried_one_at_a_time(void **state)
     fetcher_close(f);
 }
 
+static void each_liar_is_counted_for_itself(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(3);
+    want(f, DP_PRIORITY_ROUND);
+    for (uint32_t i = 1; i <= 3; i++) {
+        dp_picker_holder(f->picker, now_of(f), &f->root, i, &f->out);
+    }
+    dp_want *const wanted = &f->picker->wants[f->picker->queue[0]];
+    for (uint32_t i = 1; i <= 2; i++) {
+        dp_picker_blame(f->picker, wanted, i, 1, "lied", &f->out);
+    }
+    CHECK(wanted->n_faults == 2 && wanted->faults[0].bad == 1 && wanted->faults[1].bad == 1);
+    CHECK(!dp_want_bit(wanted->banned, 1) && !dp_want_bit(wanted->banned, 2));
+    dp_picker_blame(f->picker, wanted, 2, DP_BAD_CHUNKS_MAX - 1, "lied", &f->out);
+    CHECK(!dp_want_bit(wanted->banned, 1) && dp_want_bit(wanted->banned, 2));
+    /* Peers that lacked it are asked again, and a liar is not. */
+    dp_picker_lacks(f->picker, wanted, 3, now_of(f));
+    CHECK(dp_want_bit(wanted->banned, 3));
+    dp_picker_ask_lacking(wanted);
+    CHECK(!dp_want_bit(wanted->banned, 3) && dp_want_bit(wanted->banned, 2));
+    fetcher_close(f);
+}
+
+static void one_liar_more_than_are_counted_has_no_second_chance(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(3);
+    want(f, DP_PRIORITY_ROUND);
+    dp_want *const wanted = &f->picker->wants[f->picker->queue[0]];
+    wanted->n_faults = sizeof wanted->faults / sizeof wanted->faults[0];
+    for (uint32_t i = 0; i < wanted->n_faults; i++) {
+        wanted->faults[i] = (dp_fault){.member = 2, .bad = 1};
+    }
+    dp_picker_blame(f->picker, wanted, 1, 1, "lied", &f->out);
+    CHECK(dp_want_bit(wanted->banned, 1));
+    CHECK(wanted->n_faults == sizeof wanted->faults / sizeof wanted->faults[0]);
+    fetcher_close(f);
+}
+
+static void an_object_that_is_wanted_more_urgently_goes_before_others(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    const dp_hash first = {{1}};
+    const dp_hash second = {{2}};
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &first, 100, DP_USE_BLOB, DP_PRIORITY_REPLAY,
+                            &f->out));
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &second, 100, DP_USE_BLOB, DP_PRIORITY_REPLAY,
+                            &f->out));
+    CHECK(dp_hash_equal(&f->picker->wants[f->picker->queue[0]].root, &first));
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &second, 100, DP_USE_BLOB, DP_PRIORITY_ROUND,
+                            &f->out));
+    CHECK(dp_hash_equal(&f->picker->wants[f->picker->queue[0]].root, &second));
+    CHECK(f->picker->wants[f->picker->queue[0]].priority == DP_PRIORITY_ROUND);
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &second, 100, DP_USE_BLOB, DP_PRIORITY_DATA,
+                            &f->out)); /* Not back. */
+    CHECK(f->picker->wants[f->picker->queue[0]].priority == DP_PRIORITY_ROUND);
+    CHECK(f->picker->n_wanted == 2);
+    fetcher_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +387,9 @@ int main(void)
         cmocka_unit_test(a_peer_that_has_it_now_is_asked_at_once_unless_it_lied),
         cmocka_unit_test(a_known_holder_is_asked_before_possible_ones),
         cmocka_unit_test(those_that_only_may_have_it_are_tried_one_at_a_time),
+        cmocka_unit_test(each_liar_is_counted_for_itself),
+        cmocka_unit_test(one_liar_more_than_are_counted_has_no_second_chance),
+        cmocka_unit_test(an_object_that_is_wanted_more_urgently_goes_before_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

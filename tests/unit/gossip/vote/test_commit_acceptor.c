@@ -205,6 +205,27 @@ static void a_bid_is_above_every_ballot_that_was_met(void **state)
     lone_close(voter);
 }
 
+/* It came while the row of a promise was being written. */
+static void a_proposal_that_came_during_a_write_is_voted_on_when_the_write_is_done(void **state)
+{
+    lone_voter *voter = lone_open(3);
+    dp_vote_msg prepare = {.vote = {.ballot = lone_ballot_of(voter, 1, 1)}};
+    const dp_vote_msg proposal =
+        lone_proposal(voter, "a record", 1, lone_ballot_of(voter, 1, prepare.vote.ballot), 2);
+
+    (void)state;
+    lone_sign(voter, &prepare.vote, DP_MSG_PREPARE, 1);
+    assert_int_equal(lone_tell(voter, &prepare), DP_OK);
+    assert_int_equal(voter->ops, 1);
+    DP_IGNORE(lone_tell(voter, &proposal) == DP_OK);
+    assert_int_equal(voter->ops, 1);
+    lone_wrote(voter, DP_OK);
+    assert_int_equal(voter->ops, 2); /* At once. */
+    lone_wrote(voter, DP_OK);
+    assert_int_equal(lone_sent(voter, DP_MSG_ACCEPTED), 2);
+    lone_close(voter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_proposal_of_another_record_than_its_proof_names_is_refused),
         cmocka_unit_test(a_vote_that_its_voter_did_not_sign_counts_for_nothing),
         cmocka_unit_test(a_bid_is_above_every_ballot_that_was_met),
+        cmocka_unit_test(a_proposal_that_came_during_a_write_is_voted_on_when_the_write_is_done),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
