@@ -316,6 +316,12 @@ static dp_status check(const dp_model_config *m, const dp_bpe *bpe, dp_why *why)
                           m->arch == DP_ARCH_GPT2 ? "GPT-2 with GELU" : "Llama with gated units",
                           m->arch == DP_ARCH_GPT2 ? "gelu" : "swiglu");
     }
+    if (!dp_gguf_words_known(bpe)) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "the tokenizer is none of those that a GGUF file can name here (GPT-2, "
+                          "Llama-3, Qwen2): export without --gguf, and convert that folder with "
+                          "llama.cpp's own program");
+    }
     if (dp_bpe_count(bpe) > m->vocab) {
         return dp_why_set(why, DP_BADARG,
                           "the tokenizer has %zu tokens, the model a vocabulary of %u",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "compute/cpu/half.h"
 #include "compute/text/bpe_parts.h"
 
@@ -70,6 +71,18 @@ static void begin_array(dp_gguf_pairs *pairs, const char *key, uint32_t type, ui
     dp_gguf_u64(pairs, count);
 }
 
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define TAIL " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const struct {
+    const char *pattern; /* in tokenizer.json */
+    const char *name;
+} known_pieces[] = {
+    {DP_PRETOKENIZER_GPT2, "gpt-2"},
+    {CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|" TAIL, "llama-bpe"},
+    {CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" TAIL, "qwen2"},
+};
+
 /* As tokenizer.json writes it; returns the size. */
 static size_t token_text(dp_view bytes, char out[TEXT_MAX])
 {
@@ -131,29 +144,41 @@ static void write_merges(dp_gguf_pairs *pairs, const dp_bpe *bpe)
     }
 }
 
-/* The token that ends a document, of the names that the tokenizers here use. */
-static bool find_end(const dp_bpe *bpe, uint32_t *id)
+/* The name by which llama.cpp knows how the text is cut; NULL: it knows none. */
+static const char *pieces_name(const dp_bpe *bpe)
 {
-    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (dp_bpe_special(bpe, dp_view_text(names[i]), id)) {
-            return true;
+    const dp_pretokenizer_step *const step = &bpe->pieces.items[0];
+    const bool all =
+        step->behavior == DP_SPLIT_ISOLATED || (step->behavior == DP_SPLIT_REMOVED && step->invert);
+    const dp_normalizer_steps *const n = &bpe->normalizer;
+    const bool plain = n->count == 0 || (n->count == 1 && n->items[0].kind == DP_NORMALIZER_NFC);
+    if (!bpe->bytes || !plain || bpe->pieces.count != 1 || !all ||
+        step->prefix != DP_PREFIX_NEVER) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof known_pieces / sizeof *known_pieces; i++) {
+        if (dp_view_equal(dp_view_of(step->pattern, step->pattern_bytes),
+                          dp_view_text(known_pieces[i].pattern))) {
+            return known_pieces[i].name;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool dp_gguf_words_known(const dp_bpe *bpe)
+{
+    return pieces_name(bpe) != NULL;
 }
 
 void dp_gguf_words(dp_gguf_pairs *pairs, const dp_bpe *bpe, uint32_t vocab)
 {
-    static const char *const kinds[DP_PRETOKENIZER_KINDS] = {[DP_PRETOKENIZER_GPT2] = "gpt-2",
-                                                             [DP_PRETOKENIZER_LLAMA3] = "llama-bpe",
-                                                             [DP_PRETOKENIZER_QWEN2] = "qwen2"};
     uint32_t end = 0;
+    dp_assert(pieces_name(bpe) != NULL);
     dp_gguf_pair_text(pairs, "tokenizer.ggml.model", "gpt2");
-    dp_gguf_pair_text(pairs, "tokenizer.ggml.pre", kinds[bpe->pieces]);
+    dp_gguf_pair_text(pairs, "tokenizer.ggml.pre", pieces_name(bpe));
     write_tokens(pairs, bpe, vocab);
     write_merges(pairs, bpe);
-    if (find_end(bpe, &end)) {
+    if (dp_bpe_end_of_text(bpe, &end)) {
         dp_gguf_pair_u32(pairs, "tokenizer.ggml.bos_token_id", end);
         dp_gguf_pair_u32(pairs, "tokenizer.ggml.eos_token_id", end);
     }

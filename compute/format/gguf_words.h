@@ -2,6 +2,8 @@
 #ifndef DP_COMPUTE_FORMAT_GGUF_WORDS_H
 #define DP_COMPUTE_FORMAT_GGUF_WORDS_H
 
+#include <stdbool.h>
+
 #include "base/bytes.h"
 #include "compute/text/bpe.h"
 
@@ -32,7 +34,9 @@ void dp_gguf_pair_u32(dp_gguf_pairs *pairs, const char *key, uint32_t value);
 void dp_gguf_pair_real(dp_gguf_pairs *pairs, const char *key, float value);
 void dp_gguf_pair_text(dp_gguf_pairs *pairs, const char *key, const char *value);
 
-/* tokenizer.ggml.*: vocab entries; those that bpe lacks are marked as unused. */
+/* Whether llama.cpp knows how this tokenizer cuts text; otherwise it would make other tokens. */
+bool dp_gguf_words_known(const dp_bpe *bpe);
+/* tokenizer.ggml.*, of a known one: vocab entries; those that bpe lacks are marked as unused. */
 void dp_gguf_words(dp_gguf_pairs *pairs, const dp_bpe *bpe, uint32_t vocab);
 
 #endif

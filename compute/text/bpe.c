@@ -1,11 +1,11 @@
 #include "compute/text/bpe.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "compute/text/bpe_parts.h"
-#include "compute/text/utf8.h"
 
 void dp_tokens_close(dp_tokens *tokens)
 {
@@ -38,6 +38,11 @@ dp_status dp_bpe_new(dp_bpe **out)
         return DP_NOMEM;
     }
     bpe->block_used = DP_BPE_BLOCK_BYTES;
+    bpe->bytes = true;
+    bpe->unknown = DP_NO_TOKEN;
+    for (unsigned i = 0; i < DP_PARTS; i++) {
+        dp_buf_init(&bpe->parts[i], DP_BPE_JSON_BYTES_MAX);
+    }
     *out = bpe;
     return DP_OK;
 }
@@ -47,8 +52,17 @@ void dp_bpe_close(dp_bpe *bpe)
     if (bpe == NULL) {
         return;
     }
+    for (unsigned i = 0; i < DP_PARTS; i++) {
+        dp_buf_close(&bpe->parts[i]);
+    }
+    dp_normalizer_steps_close(&bpe->normalizer);
+    dp_pretokenizer_steps_close(&bpe->pieces);
+    dp_unigram_close(&bpe->unigram);
     dp_added_close(&bpe->added);
     dp_added_close(&bpe->added_raw);
+    dp_words_close(&bpe->added_words);
+    dp_free(bpe->added_ids);
+    dp_free(bpe->text_bytes);
     dp_merges_close(&bpe->merges);
     dp_words_close(&bpe->words);
     dp_free(bpe->word_ids);
@@ -67,6 +81,11 @@ size_t dp_bpe_count(const dp_bpe *bpe)
 dp_view dp_bpe_token(const dp_bpe *bpe, uint32_t id)
 {
     return id < bpe->count ? bpe->tokens[id] : dp_view_of(NULL, 0);
+}
+
+size_t dp_bpe_text_bytes(const dp_bpe *bpe, uint32_t id)
+{
+    return id < bpe->count ? bpe->text_bytes[id] : 0;
 }
 
 bool dp_bpe_find(const dp_bpe *bpe, dp_view bytes, uint32_t *id)
@@ -122,8 +141,14 @@ static dp_status make_room(dp_bpe *bpe, uint32_t id)
         if (larger == NULL) {
             return DP_NOMEM;
         }
-        memset(larger + bpe->capacity, 0, (capacity - bpe->capacity) * sizeof *larger);
         bpe->tokens = larger;
+        uint16_t *const sizes = dp_realloc(bpe->text_bytes, capacity * sizeof *sizes);
+        if (sizes == NULL) {
+            return DP_NOMEM;
+        }
+        bpe->text_bytes = sizes;
+        memset(larger + bpe->capacity, 0, (capacity - bpe->capacity) * sizeof *larger);
+        memset(sizes + bpe->capacity, 0, (capacity - bpe->capacity) * sizeof *sizes);
         bpe->capacity = capacity;
     }
     return DP_OK;
@@ -166,13 +191,51 @@ dp_status dp_bpe_add_token(dp_bpe *bpe, dp_view bytes)
 
 static dp_status add_pattern(dp_bpe *bpe, const dp_bpe_added *added, dp_view text)
 {
-    const dp_added_token token = {.text = text, .id = added->id, .special = added->special};
+    const dp_added_token token = {.text = text,
+                                  .id = added->id,
+                                  .special = added->special,
+                                  .single_word = added->single_word,
+                                  .takes_left = added->takes_left,
+                                  .takes_right = added->takes_right};
     return dp_added_add(added->normalized ? &bpe->added : &bpe->added_raw, token);
 }
 
-dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added)
+/* The text to look for: in normalised text, the token's own text normalised. */
+static dp_status pattern_of(dp_bpe *bpe, const dp_bpe_added *added, dp_view kept,
+                            dp_normalizer *normalizer, dp_view *pattern)
+{
+    size_t first;
+    dp_view normal = kept;
+    *pattern = kept;
+    if (!added->normalized || normalizer == NULL) {
+        return DP_OK;
+    }
+    DP_TRY(dp_normalizer_apply(normalizer, kept, &normal, &first, NULL));
+    return dp_view_equal(normal, kept) ? DP_OK : keep(bpe, normal, pattern);
+}
+
+/* Notes the text of an added token. */
+static dp_status name_added(dp_bpe *bpe, dp_view text, uint32_t id)
+{
+    uint32_t index;
+    if (bpe->added_words.count == bpe->n_added_ids) {
+        const uint32_t more = bpe->n_added_ids == 0 ? 64 : 2 * bpe->n_added_ids;
+        uint32_t *const larger = dp_realloc(bpe->added_ids, more * sizeof *larger);
+        if (larger == NULL) {
+            return DP_NOMEM;
+        }
+        bpe->added_ids = larger;
+        bpe->n_added_ids = more;
+    }
+    DP_TRY(dp_words_add(&bpe->added_words, text, &index));
+    bpe->added_ids[index] = id;
+    return DP_OK;
+}
+
+dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added, dp_normalizer *normalizer)
 {
     dp_view kept;
+    dp_view pattern;
     uint32_t id;
     DP_TRY(make_room(bpe, added->id));
     if (dp_bpe_special(bpe, added->text, &id)) {
@@ -183,36 +246,35 @@ dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added)
         return DP_EXISTS;
     }
     DP_TRY(keep(bpe, added->text, &kept));
-    if (added->normalized && bpe->nfc) {
-        /* It is looked for in text in normal form, so it is looked for in its own. */
-        dp_buf normal;
-        dp_view pattern = kept;
-        dp_buf_init(&normal, (size_t)4 * DP_BPE_TOKEN_BYTES_MAX);
-        dp_status status = dp_nfc_append(added->text, &normal, NULL);
-        if (status == DP_OK) {
-            status = keep(bpe, dp_buf_view(&normal), &pattern);
-        }
-        dp_buf_close(&normal);
-        DP_TRY(status);
-        DP_TRY(add_pattern(bpe, added, pattern));
-    } else {
-        DP_TRY(add_pattern(bpe, added, kept));
-    }
+    DP_TRY(pattern_of(bpe, added, kept, normalizer, &pattern));
+    DP_TRY(add_pattern(bpe, added, pattern));
+    DP_TRY(name_added(bpe, kept, added->id));
     set_token(bpe, added->id, kept);
+    bpe->text_bytes[added->id] = (uint16_t)kept.size;
     return DP_OK;
 }
 
 dp_status dp_bpe_add_special(dp_bpe *bpe, dp_view text, uint32_t *id)
 {
     const dp_bpe_added added = {.text = text, .id = bpe->count, .special = true};
-    DP_TRY(dp_bpe_put_added(bpe, &added));
+    DP_TRY(dp_bpe_put_added(bpe, &added, NULL));
     *id = added.id;
     return DP_OK;
 }
 
 bool dp_bpe_end_of_text(const dp_bpe *bpe, uint32_t *id)
 {
-    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|end|>"};
+    static const char *const names[] = {"<|endoftext|>",
+                                        "<|end_of_text|>",
+                                        "</s>",
+                                        "<|end|>",
+                                        "<eos>",
+                                        "<\xef\xbd\x9c"
+                                        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
+    if (bpe->ends.n_after > 0) {
+        *id = bpe->ends.after[0];
+        return true;
+    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (dp_bpe_special(bpe, dp_view_text(names[i]), id)) {
             return true;
@@ -221,18 +283,20 @@ bool dp_bpe_end_of_text(const dp_bpe *bpe, uint32_t *id)
     return false;
 }
 
+const uint32_t *dp_bpe_begin_of_text(const dp_bpe *bpe, size_t *count)
+{
+    *count = bpe->ends.n_before;
+    return bpe->ends.before;
+}
+
 bool dp_bpe_special(const dp_bpe *bpe, dp_view text, uint32_t *id)
 {
-    const dp_added *const both[] = {&bpe->added_raw, &bpe->added};
-    for (size_t i = 0; i < 2; i++) {
-        for (uint32_t j = 0; j < both[i]->count; j++) {
-            if (dp_view_equal(bpe->tokens[both[i]->items[j].id], text)) {
-                *id = both[i]->items[j].id;
-                return true;
-            }
-        }
+    uint32_t index;
+    if (bpe->added_words.count == 0 || !dp_words_find(&bpe->added_words, text, &index)) {
+        return false;
     }
-    return false;
+    *id = bpe->added_ids[index];
+    return true;
 }
 
 uint32_t dp_bpe_code_point(uint8_t byte)
@@ -320,15 +384,100 @@ dp_status dp_bpe_add_merge(dp_bpe *bpe, uint32_t left, uint32_t right)
     return dp_merges_add(&bpe->merges, (dp_merge){.left = left, .right = right, .result = id});
 }
 
-bool dp_bpe_seal(dp_bpe *bpe)
+/* Tokens for bytes: the bytes themselves, or names such as <0x41>. */
+static void find_bytes(dp_bpe *bpe)
 {
     for (unsigned i = 0; i < 256; i++) {
         const uint8_t byte = (uint8_t)i;
-        if (!dp_bpe_find(bpe, dp_view_of(&byte, 1), &bpe->byte_id[i])) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        const dp_view text = bpe->bytes ? dp_view_of(&byte, 1) : dp_view_text(name);
+        if (!dp_bpe_find(bpe, text, &bpe->byte_id[i])) {
+            bpe->byte_id[i] = DP_NO_TOKEN;
+        }
+    }
+    for (unsigned i = 0; i < 128; i++) {
+        const uint8_t byte = (uint8_t)i;
+        if (!dp_bpe_find(bpe, dp_view_of(&byte, 1), &bpe->char_id[i])) {
+            bpe->char_id[i] = DP_NO_TOKEN;
+        }
+    }
+}
+
+/* Whether no token but those that begin with marks has one: then no merge crosses the place before
+ * a word's first mark, and text may be cut there without a change of its tokens. */
+static bool marks_only_begin(const dp_bpe *bpe, dp_view mark)
+{
+    for (uint32_t i = 0; i < bpe->merges.count; i++) {
+        const dp_view t = bpe->tokens[bpe->merges.items[i].result];
+        size_t at = 0;
+        while (t.size - at >= mark.size && memcmp(t.data + at, mark.data, mark.size) == 0) {
+            at += mark.size;
+        }
+        if (at < t.size && memmem(t.data + at, t.size - at, mark.data, mark.size) != NULL) {
             return false;
         }
     }
     return true;
+}
+
+/* Text without a pretokenizer is one piece. Words are cut where that changes nothing, so that they
+ * are found in the encoder's cache. */
+static dp_status cut_words(dp_bpe *bpe)
+{
+    static const char words[] = "\\x{2581}+[^\\x{2581}]*|[^\\x{2581}]+";
+    const dp_view mark = dp_view_text("\xe2\x96\x81");
+    const dp_pretokenizer_step step = {.kind = DP_PATTERN_OURS, .behavior = DP_SPLIT_ISOLATED};
+    uint32_t id;
+    if (bpe->model != DP_BPE_MERGES || bpe->bytes || bpe->ignore_merges ||
+        !dp_bpe_find(bpe, mark, &id) || !marks_only_begin(bpe, mark) ||
+        bpe->pieces.count == DP_PRETOKENIZER_STEPS_MAX) {
+        return DP_OK;
+    }
+    return dp_pretokenizer_steps_add(&bpe->pieces, &step, dp_view_text(words));
+}
+
+dp_status dp_bpe_seal(dp_bpe *bpe)
+{
+    find_bytes(bpe);
+    for (unsigned i = 0; bpe->bytes && i < 256; i++) {
+        if (bpe->byte_id[i] == DP_NO_TOKEN) {
+            return DP_NOTFOUND;
+        }
+    }
+    for (uint32_t id = 0; id < bpe->count; id++) {
+        const dp_view t = bpe->tokens[id];
+        const size_t size = bpe->bytes ? t.size : dp_decoder_text_bytes(&bpe->decoder, t);
+        bpe->text_bytes[id] = (uint16_t)(size < UINT16_MAX ? size : UINT16_MAX);
+    }
+    return cut_words(bpe);
+}
+
+/* An added token of normalised text is decoded as it stands there. */
+static dp_view decoded(const dp_bpe *bpe, uint32_t id)
+{
+    for (uint32_t i = 0; i < bpe->added.count; i++) {
+        if (bpe->added.items[i].id == id) {
+            return bpe->added.items[i].text;
+        }
+    }
+    return bpe->tokens[id];
+}
+
+static dp_status decode_by_steps(const dp_bpe *bpe, const uint32_t *ids, size_t count, dp_buf *out)
+{
+    dp_view *const tokens = dp_alloc(count + 1, sizeof *tokens);
+    size_t n = 0;
+    if (tokens == NULL) {
+        return DP_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        tokens[n] = decoded(bpe, ids[i]);
+        n += tokens[n].size > 0;
+    }
+    const dp_status status = dp_decoder_append(&bpe->decoder, tokens, n, out);
+    dp_free(tokens);
+    return status;
 }
 
 dp_status dp_bpe_decode(const dp_bpe *bpe, const uint32_t *ids, size_t count, dp_buf *out)
@@ -337,6 +486,11 @@ dp_status dp_bpe_decode(const dp_bpe *bpe, const uint32_t *ids, size_t count, dp
         if (ids[i] >= bpe->count) {
             return DP_BADARG;
         }
+    }
+    if (!bpe->bytes) {
+        return decode_by_steps(bpe, ids, count, out);
+    }
+    for (size_t i = 0; i < count; i++) {
         DP_TRY(dp_buf_append(out, bpe->tokens[ids[i]]));
     }
     return DP_OK;

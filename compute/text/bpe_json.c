@@ -1,63 +1,71 @@
-/* tokenizer.json: reading the parts that a byte-level BPE has, and refusing parts that would make
- * other tokens. */
+/* tokenizer.json: reading the model and the added tokens (parts_json.h reads the other parts), and
+ * refusing what would make other tokens. */
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "compute/text/bpe.h"
 #include "compute/text/bpe_parts.h"
+#include "compute/text/parts_json.h"
 
 enum { TEXT_MAX = 2 * DP_BPE_TOKEN_BYTES_MAX, QUOTE_MAX = 40 };
 
-static dp_view text_of(const json_t *string)
+/* A token as the model knows it, from how the file writes it; false: it is none. */
+static bool read_name(const dp_bpe *bpe, dp_view text, uint8_t bytes[TEXT_MAX], size_t *size)
 {
-    return dp_view_of(json_string_value(string), json_string_length(string));
-}
-
-static bool has_type(const json_t *object, const char *type)
-{
-    const char *const text = json_string_value(json_object_get(object, "type"));
-    return text != NULL && strcmp(text, type) == 0;
-}
-
-/* Absent counts as standard. */
-static bool flag(const json_t *object, const char *key, bool standard)
-{
-    const json_t *const value = json_object_get(object, key);
-    return json_is_boolean(value) ? json_is_true(value) : standard;
+    if (text.size > TEXT_MAX) {
+        return false;
+    }
+    if (bpe->bytes) {
+        return dp_bpe_read_token(text, bytes, size) == DP_OK;
+    }
+    if (text.size > 0) {
+        memcpy(bytes, text.data, text.size);
+    }
+    *size = text.size;
+    return true;
 }
 
 /* ---- Added tokens. */
 
-static dp_status read_added(dp_bpe *bpe, const json_t *item, const json_t *vocab, dp_why *why)
+/* The id that the vocabulary gives to a text. */
+static bool find_written(const dp_bpe *bpe, const json_t *vocab, const json_t *text, uint32_t *id)
+{
+    if (!json_is_object(vocab)) {
+        return dp_bpe_find(bpe, dp_json_view(text), id);
+    }
+    const json_t *const known = json_object_get(vocab, json_string_value(text));
+    *id = (uint32_t)json_integer_value(known);
+    return known != NULL;
+}
+
+static dp_status read_added(dp_bpe *bpe, const json_t *item, const json_t *vocab,
+                            dp_normalizer *normalizer, dp_why *why)
 {
     const json_t *const content = json_object_get(item, "content");
     const json_t *const number = json_object_get(item, "id");
     const json_int_t id = json_integer_value(number);
+    uint32_t known;
     if (!json_is_string(content) || !json_is_integer(number) || id < 0 || id >= DP_BPE_TOKENS_MAX) {
         return dp_why_set(why, DP_BADMSG,
                           "tokenizer.json: an added token needs a content and an id below %d",
                           DP_BPE_TOKENS_MAX);
     }
     const char *const text = json_string_value(content);
-    if (flag(item, "single_word", false) || flag(item, "lstrip", false) ||
-        flag(item, "rstrip", false)) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "tokenizer.json: added token '%.*s' is single_word, lstrip or rstrip, "
-                          "which this program does not do",
-                          QUOTE_MAX, text);
-    }
-    const json_t *const known = json_object_get(vocab, text);
-    if (known != NULL && json_integer_value(known) != id) {
+    if (find_written(bpe, vocab, content, &known) && known != (uint32_t)id) {
         return dp_why_set(why, DP_BADMSG,
                           "tokenizer.json: added token '%.*s' has id %lld, in the vocabulary %lld",
-                          QUOTE_MAX, text, (long long)id, (long long)json_integer_value(known));
+                          QUOTE_MAX, text, (long long)id, (long long)known);
     }
-    const dp_bpe_added added = {.text = text_of(content),
+    const dp_bpe_added added = {.text = dp_json_view(content),
                                 .id = (uint32_t)id,
-                                .special = flag(item, "special", false),
-                                .normalized = flag(item, "normalized", true)};
-    const dp_status status = dp_bpe_put_added(bpe, &added);
+                                .special = dp_json_flag(item, "special", false),
+                                .normalized = dp_json_flag(item, "normalized", true),
+                                .single_word = dp_json_flag(item, "single_word", false),
+                                .takes_left = dp_json_flag(item, "lstrip", false),
+                                .takes_right = dp_json_flag(item, "rstrip", false)};
+    const dp_status status = dp_bpe_put_added(bpe, &added, normalizer);
     if (status == DP_OK || status == DP_NOMEM) {
         return status;
     }
@@ -71,10 +79,14 @@ static dp_status read_added(dp_bpe *bpe, const json_t *item, const json_t *vocab
 static dp_status read_all_added(dp_bpe *bpe, const json_t *root, const json_t *vocab, dp_why *why)
 {
     const json_t *const list = json_object_get(root, "added_tokens");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        DP_TRY(read_added(bpe, json_array_get(list, i), vocab, why));
+    dp_normalizer *normalizer;
+    DP_TRY(dp_normalizer_open(&normalizer, &bpe->normalizer, why));
+    dp_status status = DP_OK;
+    for (size_t i = 0; i < json_array_size(list) && status == DP_OK; i++) {
+        status = read_added(bpe, json_array_get(list, i), vocab, normalizer, why);
     }
-    return DP_OK;
+    dp_normalizer_close(normalizer);
+    return status;
 }
 
 /* ---- Vocabulary. */
@@ -103,22 +115,28 @@ static dp_status sort_names(const json_t *vocab, const char **names, dp_why *why
     return DP_OK;
 }
 
-static bool is_added(const json_t *root, const char *name)
+/* The texts of all added tokens, which stay the file's. */
+static dp_status list_added(const json_t *root, dp_words *words)
 {
     const json_t *const list = json_object_get(root, "added_tokens");
     for (size_t i = 0; i < json_array_size(list) && i < DP_ADDED_MAX; i++) {
-        const char *const text =
-            json_string_value(json_object_get(json_array_get(list, i), "content"));
-        if (text != NULL && strcmp(text, name) == 0) {
-            return true;
+        const dp_view text = dp_json_view(json_object_get(json_array_get(list, i), "content"));
+        uint32_t index;
+        if (text.size > 0) {
+            DP_TRY(dp_words_add(words, text, &index));
         }
     }
-    return false;
+    return DP_OK;
 }
 
-static dp_status put_names(dp_bpe *bpe, const json_t *root, const char **names, dp_why *why)
+static bool is_added(const dp_words *added, dp_view text)
 {
-    unsigned strange = 0;
+    uint32_t index;
+    return added->count > 0 && dp_words_find(added, text, &index);
+}
+
+static dp_status put_names(dp_bpe *bpe, const dp_words *added, const char **names, dp_why *why)
+{
     for (uint32_t id = 0; id < DP_BPE_TOKENS_MAX; id++) {
         uint8_t bytes[TEXT_MAX];
         size_t size;
@@ -126,16 +144,14 @@ static dp_status put_names(dp_bpe *bpe, const json_t *root, const char **names, 
             continue;
         }
         const dp_view text = dp_view_text(names[id]);
-        const bool readable =
-            text.size <= sizeof bytes && dp_bpe_read_token(text, bytes, &size) == DP_OK;
+        const bool readable = read_name(bpe, text, bytes, &size);
         const dp_status put =
             readable ? dp_bpe_put_token(bpe, id, dp_view_of(bytes, size)) : DP_BADMSG;
         if (put == DP_NOMEM) {
             return DP_NOMEM;
         }
         /* Added tokens may stand here too, written as they are; no merge makes them then. */
-        strange += !readable;
-        if (put != DP_OK && !(!readable && strange <= DP_ADDED_MAX && is_added(root, names[id]))) {
+        if (put != DP_OK && (readable || !is_added(added, text))) {
             return dp_why_set(why, DP_BADMSG,
                               "tokenizer.json: token '%.*s' (id %u) is not written in bytes of 1 "
                               "to %d",
@@ -148,9 +164,11 @@ static dp_status put_names(dp_bpe *bpe, const json_t *root, const char **names, 
 static dp_status read_vocabulary(dp_bpe *bpe, const json_t *root, const json_t *vocab, dp_why *why)
 {
     const size_t count = json_object_size(vocab);
-    if (count < DP_BPE_TOKENS_MIN || count > DP_BPE_TOKENS_MAX) {
+    const int least = bpe->bytes ? DP_BPE_TOKENS_MIN : 1;
+    dp_words added = {0};
+    if (count < (size_t)least || count > DP_BPE_TOKENS_MAX) {
         return dp_why_set(why, DP_BADMSG, "tokenizer.json has %zu tokens; it may have %d to %d",
-                          count, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX);
+                          count, least, DP_BPE_TOKENS_MAX);
     }
     const char **const names = dp_alloc(DP_BPE_TOKENS_MAX, sizeof *names);
     if (names == NULL) {
@@ -158,8 +176,12 @@ static dp_status read_vocabulary(dp_bpe *bpe, const json_t *root, const json_t *
     }
     dp_status status = sort_names(vocab, names, why);
     if (status == DP_OK) {
-        status = put_names(bpe, root, names, why);
+        status = list_added(root, &added);
     }
+    if (status == DP_OK) {
+        status = put_names(bpe, &added, names, why);
+    }
+    dp_words_close(&added);
     dp_free(names);
     return status;
 }
@@ -170,7 +192,7 @@ static dp_status read_vocabulary(dp_bpe *bpe, const json_t *root, const json_t *
 static bool split_merge(const json_t *item, dp_view halves[2])
 {
     if (json_is_string(item)) {
-        const dp_view text = text_of(item);
+        const dp_view text = dp_json_view(item);
         const uint8_t *const space = text.size > 0 ? memchr(text.data, ' ', text.size) : NULL;
         if (space == NULL) {
             return false;
@@ -184,7 +206,7 @@ static bool split_merge(const json_t *item, dp_view halves[2])
         if (json_array_size(item) != 2 || !json_is_string(json_array_get(item, i))) {
             return false;
         }
-        halves[i] = text_of(json_array_get(item, i));
+        halves[i] = dp_json_view(json_array_get(item, i));
     }
     return true;
 }
@@ -199,7 +221,7 @@ static dp_status read_merge(dp_bpe *bpe, const json_t *item, size_t index, dp_wh
     for (size_t i = 0; i < 2; i++) {
         uint8_t bytes[TEXT_MAX];
         size_t size;
-        if (halves[i].size > sizeof bytes || dp_bpe_read_token(halves[i], bytes, &size) != DP_OK ||
+        if (!read_name(bpe, halves[i], bytes, &size) || size == 0 ||
             !dp_bpe_find(bpe, dp_view_of(bytes, size), &ids[i])) {
             return dp_why_set(why, DP_BADMSG,
                               "tokenizer.json: merge %zu joins '%.*s', which is no token", index,
@@ -218,12 +240,24 @@ static dp_status read_merge(dp_bpe *bpe, const json_t *item, size_t index, dp_wh
                                             : "is one too many");
 }
 
-/* ---- Patterns that make the pieces. */
+/* ---- Models. */
 
 static bool empty_or_null(const json_t *value)
 {
     return value == NULL || json_is_null(value) ||
            (json_is_string(value) && json_string_length(value) == 0);
+}
+
+static dp_status read_unknown(dp_bpe *bpe, const json_t *model, dp_why *why)
+{
+    const json_t *const token = json_object_get(model, "unk_token");
+    if (bpe->bytes || empty_or_null(token)) {
+        return DP_OK; /* Every byte is known; or unknown characters vanish. */
+    }
+    if (!json_is_string(token) || !dp_bpe_find(bpe, dp_json_view(token), &bpe->unknown)) {
+        return dp_why_set(why, DP_BADMSG, "tokenizer.json: model.unk_token is no token");
+    }
+    return DP_OK;
 }
 
 static dp_status read_model_flags(dp_bpe *bpe, const json_t *model, dp_why *why)
@@ -232,84 +266,173 @@ static dp_status read_model_flags(dp_bpe *bpe, const json_t *model, dp_why *why)
         !empty_or_null(json_object_get(model, "continuing_subword_prefix")) ||
         !empty_or_null(json_object_get(model, "end_of_word_suffix"))) {
         return dp_why_set(why, DP_UNSUPPORTED,
-                          "tokenizer.json: this program does not do dropout, "
-                          "continuing_subword_prefix and end_of_word_suffix");
+                          "tokenizer.json: model has dropout, continuing_subword_prefix or "
+                          "end_of_word_suffix, " DP_JSON_UNDONE);
     }
-    bpe->ignore_merges = flag(model, "ignore_merges", false);
+    bpe->ignore_merges = dp_json_flag(model, "ignore_merges", false);
+    bpe->fuse_unknown = dp_json_flag(model, "fuse_unk", false);
+    bpe->byte_fallback = dp_json_flag(model, "byte_fallback", false);
     return DP_OK;
 }
 
-static dp_status read_normalizer(dp_bpe *bpe, const json_t *normalizer, dp_why *why)
+static dp_status read_bpe(dp_bpe *bpe, const json_t *root, const json_t *model, dp_why *why)
 {
-    if (normalizer == NULL || json_is_null(normalizer)) {
-        return DP_OK;
-    }
-    if (!has_type(normalizer, "NFC")) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "tokenizer.json: the only normalizer that this program does is NFC");
-    }
-    bpe->nfc = true;
-    return DP_OK;
-}
-
-/* A byte-level step that adds nothing. */
-static bool plain_byte_level(const json_t *step, bool use_regex)
-{
-    return has_type(step, "ByteLevel") && !flag(step, "add_prefix_space", true) &&
-           flag(step, "use_regex", true) == use_regex;
-}
-
-/* Isolated matches, or text between matches removed: the same with patterns that match all text. */
-static bool read_split(const json_t *step, dp_pretokenizer_kind *kind)
-{
-    const char *const pattern =
-        json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
-    const char *const behavior = json_string_value(json_object_get(step, "behavior"));
-    const bool invert = flag(step, "invert", false);
-    return has_type(step, "Split") && pattern != NULL && behavior != NULL &&
-           strcmp(behavior, invert ? "Removed" : "Isolated") == 0 &&
-           dp_pretokenizer_kind_of(pattern, kind);
-}
-
-static dp_status read_pre_tokenizer(dp_bpe *bpe, const json_t *before, dp_why *why)
-{
-    const json_t *const steps = json_object_get(before, "pretokenizers");
-    if (plain_byte_level(before, true)) {
-        bpe->pieces = DP_PRETOKENIZER_GPT2;
-        return DP_OK;
-    }
-    if (has_type(before, "Sequence") && json_array_size(steps) == 2 &&
-        read_split(json_array_get(steps, 0), &bpe->pieces) &&
-        plain_byte_level(json_array_get(steps, 1), false)) {
-        return DP_OK;
-    }
-    return dp_why_set(why, DP_UNSUPPORTED,
-                      "tokenizer.json: its pre_tokenizer is not that of GPT-2, Llama-3 or Qwen, "
-                      "the ones that this program does");
-}
-
-static dp_status read_root(dp_bpe *bpe, const json_t *root, dp_why *why)
-{
-    const json_t *const model = json_object_get(root, "model");
     const json_t *const vocab = json_object_get(model, "vocab");
     const json_t *const merges = json_object_get(model, "merges");
-    /* Older files do not name the type. */
-    if (!(has_type(model, "BPE") || json_object_get(model, "type") == NULL) ||
-        !json_is_object(vocab) || !json_is_array(merges)) {
-        return dp_why_set(why, DP_BADMSG, "tokenizer.json is not a byte-level BPE");
+    if (!json_is_object(vocab) || !json_is_array(merges)) {
+        return dp_why_set(why, DP_BADMSG, "tokenizer.json: model has no vocab and merges of a BPE");
     }
     DP_TRY(read_model_flags(bpe, model, why));
-    DP_TRY(read_normalizer(bpe, json_object_get(root, "normalizer"), why));
-    DP_TRY(read_pre_tokenizer(bpe, json_object_get(root, "pre_tokenizer"), why));
     DP_TRY(read_vocabulary(bpe, root, vocab, why));
     for (size_t i = 0; i < json_array_size(merges); i++) {
         DP_TRY(read_merge(bpe, json_array_get(merges, i), i, why));
     }
-    DP_TRY(read_all_added(bpe, root, vocab, why));
-    if (!dp_bpe_seal(bpe)) {
-        return dp_why_set(why, DP_BADMSG, "tokenizer.json: some byte has no token");
+    return read_unknown(bpe, model, why);
+}
+
+/* [token, score] */
+static dp_status read_scored(dp_bpe *bpe, const json_t *item, uint32_t id, dp_why *why)
+{
+    const json_t *const score = json_array_get(item, 1);
+    const dp_view text = dp_json_view(json_array_get(item, 0));
+    const double value = json_number_value(score);
+    if (json_array_size(item) != 2 || !json_is_number(score) || !isfinite(value) ||
+        text.size == 0) {
+        return dp_why_set(why, DP_BADMSG,
+                          "tokenizer.json: model.vocab[%u] is no pair of a token and a score", id);
+    }
+    const dp_status status = dp_bpe_put_token(bpe, id, text);
+    if (status == DP_OK || status == DP_NOMEM) {
+        bpe->unigram.scores[id] = value;
+        return status;
+    }
+    return dp_why_set(why, DP_BADMSG, "tokenizer.json: token '%.*s' (id %u) %s",
+                      (int)(text.size < QUOTE_MAX ? text.size : QUOTE_MAX), (const char *)text.data,
+                      id, status == DP_EXISTS ? "stands there twice" : "is too long");
+}
+
+static dp_status fill_trie(dp_bpe *bpe, dp_why *why)
+{
+    dp_trie_entry *const entries = dp_alloc(bpe->count, sizeof *entries);
+    if (entries == NULL) {
+        return DP_NOMEM;
+    }
+    for (uint32_t id = 0; id < bpe->count; id++) {
+        entries[id] = (dp_trie_entry){.text = bpe->tokens[id], .value = id};
+    }
+    const dp_status status = dp_trie_fill(&bpe->unigram.trie, entries, bpe->count);
+    dp_free(entries);
+    return status == DP_TOOBIG
+               ? dp_why_set(why, DP_BADMSG, "tokenizer.json: its tokens are too long together")
+               : status;
+}
+
+static dp_status read_unigram(dp_bpe *bpe, const json_t *model, dp_why *why)
+{
+    const json_t *const vocab = json_object_get(model, "vocab");
+    const json_t *const unknown = json_object_get(model, "unk_id");
+    const size_t count = json_array_size(vocab);
+    dp_unigram *const u = &bpe->unigram;
+    if (count == 0 || count > DP_BPE_TOKENS_MAX || !json_is_integer(unknown) ||
+        json_integer_value(unknown) < 0 || (size_t)json_integer_value(unknown) >= count) {
+        return dp_why_set(
+            why, DP_BADMSG,
+            "tokenizer.json: model needs a vocab of 1 to %d pairs and an unk_id in it",
+            DP_BPE_TOKENS_MAX);
+    }
+    if (bpe->bytes || json_number_value(json_object_get(model, "alpha")) != 0) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "tokenizer.json: model is a Unigram with %s, " DP_JSON_UNDONE,
+                          bpe->bytes ? "a ByteLevel pre_tokenizer" : "alpha");
+    }
+    u->scores = dp_alloc(count, sizeof *u->scores);
+    if (u->scores == NULL) {
+        return DP_NOMEM;
+    }
+    double least = HUGE_VAL;
+    for (uint32_t id = 0; id < count; id++) {
+        DP_TRY(read_scored(bpe, json_array_get(vocab, id), id, why));
+        least = u->scores[id] < least ? u->scores[id] : least;
+    }
+    u->count = (uint32_t)count;
+    u->unknown = (uint32_t)json_integer_value(unknown);
+    u->unknown_score = least - DP_UNIGRAM_UNKNOWN_PENALTY;
+    bpe->unknown = u->unknown;
+    bpe->byte_fallback = dp_json_flag(model, "byte_fallback", false);
+    bpe->model = DP_BPE_UNIGRAM;
+    return fill_trie(bpe, why);
+}
+
+/* Older files do not name the type. */
+static dp_status read_model(dp_bpe *bpe, const json_t *root, dp_why *why)
+{
+    const json_t *const model = json_object_get(root, "model");
+    const bool named = json_object_get(model, "type") != NULL;
+    if (!json_is_object(model)) {
+        return dp_why_set(why, DP_BADMSG, "tokenizer.json has no model");
+    }
+    if (dp_json_has_type(model, "Unigram") ||
+        (!named && json_is_array(json_object_get(model, "vocab")))) {
+        return read_unigram(bpe, model, why);
+    }
+    return dp_json_has_type(model, "BPE") || !named ? read_bpe(bpe, root, model, why)
+                                                    : dp_json_unknown("model", model, why);
+}
+
+/* ---- The file. */
+
+static int append_json(const char *bytes, size_t size, void *out)
+{
+    return dp_buf_append(out, dp_view_of(bytes, size)) == DP_OK ? 0 : -1;
+}
+
+/* Keeps the parts around the model as they are, for dp_bpe_save. */
+static dp_status keep_parts(dp_bpe *bpe, const json_t *root)
+{
+    static const char *const names[DP_PARTS] = {[DP_PART_NORMALIZER] = "normalizer",
+                                                [DP_PART_PRE_TOKENIZER] = "pre_tokenizer",
+                                                [DP_PART_POST_PROCESSOR] = "post_processor",
+                                                [DP_PART_DECODER] = "decoder"};
+    for (unsigned i = 0; i < DP_PARTS; i++) {
+        const json_t *const part = json_object_get(root, names[i]);
+        if (part == NULL) {
+            DP_TRY(dp_buf_append(&bpe->parts[i], dp_view_text("null")));
+        } else if (json_dump_callback(part, append_json, &bpe->parts[i],
+                                      JSON_COMPACT | JSON_ENCODE_ANY) != 0) {
+            return DP_NOMEM;
+        }
     }
     return DP_OK;
+}
+
+static dp_status check_ends(const dp_bpe *bpe, dp_why *why)
+{
+    const dp_bpe_ends *const e = &bpe->ends;
+    for (unsigned i = 0; i < e->n_before + e->n_after; i++) {
+        const uint32_t id = i < e->n_before ? e->before[i] : e->after[i - e->n_before];
+        if (dp_bpe_token(bpe, id).size == 0) {
+            return dp_why_set(why, DP_BADMSG,
+                              "tokenizer.json: post_processor adds token %u, which is none", id);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status read_root(dp_bpe *bpe, const json_t *root, dp_why *why)
+{
+    DP_TRY(dp_json_normalizer(root, &bpe->normalizer, why));
+    DP_TRY(dp_json_pre_tokenizer(root, &bpe->pieces, &bpe->bytes, why));
+    DP_TRY(dp_json_decoder(root, bpe->bytes, &bpe->decoder, why));
+    DP_TRY(dp_json_post_processor(root, &bpe->ends, why));
+    DP_TRY(read_model(bpe, root, why));
+    DP_TRY(
+        read_all_added(bpe, root, json_object_get(json_object_get(root, "model"), "vocab"), why));
+    DP_TRY(check_ends(bpe, why));
+    DP_TRY(keep_parts(bpe, root));
+    const dp_status sealed = dp_bpe_seal(bpe);
+    return sealed == DP_NOTFOUND
+               ? dp_why_set(why, DP_BADMSG, "tokenizer.json: some byte has no token")
+               : sealed;
 }
 
 dp_status dp_bpe_load(dp_bpe **out, dp_view json, dp_why *why)

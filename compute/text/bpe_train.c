@@ -8,7 +8,7 @@
 #include "compute/text/bpe.h"
 #include "compute/text/bpe_parts.h"
 #include "compute/text/pretokenizer.h"
-#include "compute/text/utf8.h"
+#include "compute/unicode/utf8.h"
 
 /* A longer piece is counted in cuts: a single word of a thousand bytes says nothing about
  * language. */
@@ -52,25 +52,24 @@ static dp_status count_piece(trainer *t, dp_view piece)
     return DP_OK;
 }
 
-static dp_status count_words(trainer *t, dp_view text, dp_why *why)
+static dp_status count_words(trainer *t, const dp_bpe *bpe, dp_view text, dp_why *why)
 {
     if (text.size == 0) {
         return dp_why_set(why, DP_BADARG, "the text is empty");
     }
     dp_pretokenizer *pieces;
     DP_TRY(dp_utf8_check(text, why));
-    DP_TRY(dp_pretokenizer_open(&pieces, DP_PRETOKENIZER_GPT2, why));
-    dp_status status = DP_OK;
-    for (size_t at = 0; at < text.size && status == DP_OK;) {
-        size_t size = 0;
-        status = dp_pretokenizer_next(pieces, text, at, &size, why);
+    DP_TRY(dp_pretokenizer_open(&pieces, &bpe->pieces, why));
+    dp_status status = dp_pretokenizer_begin(pieces, text, 1);
+    while (status == DP_OK) {
+        dp_view piece;
+        status = dp_pretokenizer_next(pieces, &piece, why);
         if (status == DP_OK) {
-            status = count_piece(t, dp_view_of(text.data + at, size));
+            status = count_piece(t, piece);
         }
-        at += size;
     }
     dp_pretokenizer_close(pieces);
-    return status;
+    return status == DP_NOTFOUND ? DP_OK : status;
 }
 
 static pair_count *slot_of(pair_count *pairs, size_t n_slots, uint64_t pair)
@@ -243,8 +242,10 @@ static dp_status merge_once(trainer *t, dp_bpe *bpe, uint64_t pair)
 
 static dp_status train(trainer *t, dp_bpe *bpe, dp_view text, size_t n_tokens, dp_why *why)
 {
+    const dp_pretokenizer_step step = {.kind = DP_PATTERN_REGEX, .behavior = DP_SPLIT_ISOLATED};
+    DP_TRY(dp_pretokenizer_steps_add(&bpe->pieces, &step, dp_view_text(DP_PRETOKENIZER_GPT2)));
     DP_TRY(dp_bpe_add_bytes(bpe));
-    DP_TRY(count_words(t, text, why));
+    DP_TRY(count_words(t, bpe, text, why));
     DP_TRY(lay_out(t, bpe));
     uint64_t pair = 0;
     /* Merges that make no new token are few, but bounded all the same. */
@@ -252,7 +253,7 @@ static dp_status train(trainer *t, dp_bpe *bpe, dp_view text, size_t n_tokens, d
            best_pair(t, bpe, &pair)) {
         DP_TRY(merge_once(t, bpe, pair));
     }
-    return dp_bpe_seal(bpe) ? DP_OK : DP_CORRUPT;
+    return dp_bpe_seal(bpe);
 }
 
 dp_status dp_bpe_train(dp_bpe **out, dp_view text, size_t n_tokens, dp_why *why)

@@ -64,13 +64,12 @@ static dp_status add_some(dp_corpus *corpus, const uint32_t *ids, size_t count, 
     }
     uint64_t text_bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        const size_t size = dp_bpe_token(corpus->bpe, ids[i]).size;
-        if (size == 0) {
+        if (dp_bpe_token(corpus->bpe, ids[i]).size == 0) {
             return dp_why_set(why, DP_BADARG,
                               "token %" PRIu64 " is %u, which the tokenizer of %u tokens lacks",
                               corpus->tokens + corpus->tokens_here + i, ids[i], corpus->vocab);
         }
-        text_bytes += size;
+        text_bytes += dp_bpe_text_bytes(corpus->bpe, ids[i]);
     }
     dp_shard_pack(ids, count, token_bytes, packed);
     DP_TRY(dp_buf_append(&corpus->bytes, dp_view_of(packed, token_bytes * count)));

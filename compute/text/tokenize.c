@@ -10,7 +10,7 @@
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
 #include "compute/text/jsonl.h"
-#include "compute/text/utf8.h"
+#include "compute/unicode/utf8.h"
 
 enum { COPY_TOKENS = 4096, READ_BYTES = 1 << 20 };
 
@@ -288,7 +288,9 @@ static dp_status find_separator(const dp_tokenize_job *job, const dp_bpe *bpe, u
 typedef struct writing {
     dp_corpus corpus;
     dp_encoder *encoder;
-    dp_tokens tokens; /* of one document */
+    dp_tokens tokens;       /* of one document */
+    const uint32_t *before; /* tokens in front of each document */
+    size_t n_before;
     uint32_t separator;
     bool separated;
     uint64_t documents;
@@ -303,6 +305,7 @@ static dp_status write_document(void *context, dp_view text, const uint32_t *ids
     }
     w->documents++;
     w->tokens.count = 0;
+    DP_TRY(dp_tokens_append(&w->tokens, w->before, w->n_before));
     DP_TRY(dp_encode(w->encoder, text, &w->tokens, why));
     if (w->separated) {
         DP_TRY(dp_tokens_append(&w->tokens, &w->separator, 1));
@@ -316,6 +319,9 @@ static dp_status write_all(writing *w, const dp_tokenize_job *job, const dp_bpe 
     const walk all = {.take = write_document, .context = w};
     dp_hash root;
     DP_TRY(find_separator(job, bpe, &w->separator, &w->separated, why));
+    if (w->separated) {
+        w->before = dp_bpe_begin_of_text(bpe, &w->n_before);
+    }
     DP_TRY(dp_encoder_open(&w->encoder, bpe, why));
     DP_TRY(dp_folder_make(job->folder, why));
     DP_TRY(dp_corpus_open(&w->corpus, bpe, job->folder, job->shard_tokens));

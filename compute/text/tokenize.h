@@ -29,8 +29,8 @@ typedef struct dp_tokenize_job {
     const char *field;     /* of JSON lines */
     const char *tokenizer; /* path of a tokenizer.json; NULL: train one of vocab tokens */
     uint32_t vocab;
-    /* Token after each document. NULL: the tokenizer's own, or none for a single document; "":
-     * none. */
+    /* Token after each document. NULL: the tokenizer's own (dp_bpe_end_of_text); "": none. Except
+     * with "", the tokens of dp_bpe_begin_of_text stand before each document. */
     const char *separator;
     const char *folder;
     uint64_t shard_tokens;

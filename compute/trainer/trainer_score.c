@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "compute/text/utf8.h"
 #include "compute/trainer/sample.h"
 #include "compute/trainer/trainer_inside.h"
+#include "compute/unicode/utf8.h"
 
 enum { SAMPLE_TOKENS_MAX = 4096, TOP_K = 40 };
 
@@ -26,7 +26,7 @@ static dp_status score_windows(dp_trainer *t, const dp_data *data, uint64_t firs
         length = dp_data_val_row(data, first + i, context, t->inputs + i * context,
                                  t->targets + i * context);
         for (size_t j = 0; j < length; j++) {
-            s->bytes += dp_bpe_token(t->bpe, t->targets[i * context + j]).size;
+            s->bytes += dp_bpe_text_bytes(t->bpe, t->targets[i * context + j]);
         }
     }
     const dp_gpt_batch batch = {.x = t->inputs, .y = t->targets, .rows = rows, .length = length};

@@ -4,7 +4,7 @@
 
 #include "compute/codec/codec.h"
 #include "compute/model/state.h"
-#include "compute/text/utf8.h"
+#include "compute/unicode/utf8.h"
 #include "compute/worker/worker_inside.h"
 
 enum {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "compute/text/jsonl.h"
-#include "compute/text/utf8.h"
+#include "compute/unicode/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -172,6 +172,25 @@ static void a_model_that_llama_cpp_does_not_compute_is_refused(void **state)
     }
 }
 
+/* llama.cpp would cut its text in another way. */
+static void a_tokenizer_that_llama_cpp_does_not_know_is_refused(void **state)
+{
+    static const char json[] =
+        "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],"
+        "[\"a\",-1]]}}";
+    struct file f;
+    dp_why why = {""};
+    (void)state;
+    make(&f, &llama);
+    dp_bpe_close(f.bpe);
+    assert_int_equal(dp_bpe_load(&f.bpe, dp_view_text(json), &why), DP_OK);
+    assert_int_equal(dp_gguf_write(&f.model, f.theta, f.bpe, DP_GGUF_F32, &f.bytes, &why),
+                     DP_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "export without --gguf"));
+    assert_int_equal(f.bytes.size, 0);
+    close_file(&f);
+}
+
 static void a_file_cut_short_is_refused(void **state)
 {
     (void)state;
@@ -216,6 +235,7 @@ int main(void)
         cmocka_unit_test(rows_of_qwen3_stay),
         cmocka_unit_test(smaller_types_are_near),
         cmocka_unit_test(a_model_that_llama_cpp_does_not_compute_is_refused),
+        cmocka_unit_test(a_tokenizer_that_llama_cpp_does_not_know_is_refused),
         cmocka_unit_test(a_file_cut_short_is_refused),
         cmocka_unit_test(without_memory_nothing_is_written_or_read),
     };

@@ -7,7 +7,7 @@
 #include "base/rng.h"
 #include "compute/text/bpe.h"
 #include "compute/text/bpe_parts.h"
-#include "compute/text/utf8.h"
+#include "compute/unicode/utf8.h"
 #include "tests/lib/allocfail.h"
 #include "tests/lib/mutate.h"
 
@@ -78,7 +78,7 @@ static void two_ways_to_one_string_share_a_token(void **state)
     CHECK_STATUS(dp_bpe_add_merge(bpe, a, 256), DP_EXISTS);
     CHECK_STATUS(dp_bpe_add_merge(bpe, 256, 256), DP_NOTFOUND);
     CHECK_STATUS(dp_bpe_add_merge(bpe, 256, 9999), DP_BADARG);
-    CHECK(dp_bpe_seal(bpe));
+    CHECK_OK(dp_bpe_seal(bpe));
     check_round_trip(bpe, dp_view_text("aaaaaaa"));
     dp_bpe_close(bpe);
 }

@@ -145,8 +145,11 @@ static void a_saved_tokenizer_is_the_same_tokenizer(void **state)
         CHECK_OK(dp_bpe_load(&back, dp_buf_view(&first), NULL));
         CHECK_OK(dp_bpe_save(back, &second));
         CHECK(dp_view_equal(dp_buf_view(&first), dp_buf_view(&second)));
-        CHECK(back->pieces == bpe->pieces && back->nfc == bpe->nfc &&
+        CHECK(back->pieces.count == 1 && back->normalizer.count == bpe->normalizer.count &&
               back->ignore_merges == bpe->ignore_merges);
+        CHECK(dp_view_equal(
+            dp_view_of(back->pieces.items[0].pattern, back->pieces.items[0].pattern_bytes),
+            dp_view_of(bpe->pieces.items[0].pattern, bpe->pieces.items[0].pattern_bytes)));
         CHECK(back->added.count == 1 && back->added_raw.count == 4);
         dp_buf_close(&first);
         dp_buf_close(&second);

@@ -63,7 +63,6 @@ static void files_that_are_no_tokenizers_are_refused(void **state)
         "{}",
         "{\"model\":7,\"pre_tokenizer\":[]}",
         "{\"model\":{\"type\":\"BPE\"}}",
-        "{\"model\":{\"type\":\"WordPiece\",\"merges\":[],\"vocab\":{}}}",
         "{\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":7}}",
         "{\"model\":{\"type\":\"BPE\",\"merges\":{},\"vocab\":{}}}",
         "{\"model\":{\"merges\":[],\"vocab\":{}},\"pre_tokenizer\":{\"type\":\"ByteLevel\","
@@ -160,31 +159,128 @@ static void added_tokens_that_cannot_be_are_named(void **state)
     root = example();
     change_added(root, 1, "id", json_integer(-1));
     check_refused(root, DP_BADMSG, "an id below");
-    root = example();
-    change_added(root, 1, "lstrip", json_true());
-    check_refused(root, DP_UNSUPPORTED, "lstrip");
 }
 
+/* A part that is not known is named by its place and its type. */
 static void a_file_that_would_make_other_tokens_is_refused(void **state)
 {
     (void)state;
+    static const struct {
+        const char *part;
+        const char *json;
+        const char *words;
+    } cases[] = {
+        {"model", "{\"type\":\"WordPiece\",\"merges\":[],\"vocab\":{}}",
+         "model has the type 'WordPiece'"},
+        {"normalizer", "{\"type\":\"BertNormalizer\"}", "normalizer has the type 'BertNormalizer'"},
+        {"normalizer", "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":7}]}",
+         "normalizer.normalizers[1] has the type ''"},
+        {"normalizer",
+         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a|\\\\bb\"},\"content\":\"c\"}",
+         "normalizer, step 0: the pattern has an escape that is not done here before byte 4"},
+        {"pre_tokenizer", "{\"type\":\"UnicodeScripts\"}",
+         "pre_tokenizer has the type 'UnicodeScripts'"},
+        {"pre_tokenizer",
+         "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Sequence\",\"pretokenizers\":["
+         "{\"type\":\"BertPreTokenizer\"}]}]}",
+         "pre_tokenizer.pretokenizers[0].pretokenizers[0] has the type 'BertPreTokenizer'"},
+        {"pre_tokenizer",
+         "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
+         "{\"type\":\"Digits\"}]}",
+         "pre_tokenizer.pretokenizers[1] follows ByteLevel"},
+        {"pre_tokenizer",
+         "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+\\\\b\"},\"behavior\":\"Isolated\","
+         "\"invert\":false}",
+         "pre_tokenizer, step 0: the pattern has an escape"},
+        {"decoder", "{\"type\":\"WordPiece\"}", "decoder has the type 'WordPiece'"},
+        {"decoder", "{\"type\":\"ByteFallback\"}", "decoder has the type 'ByteFallback'"},
+        {"post_processor", "{\"type\":\"Other\"}", "post_processor has the type 'Other'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *const root = example();
+        json_t *const part = json_loads(cases[i].json, 0, NULL);
+        CHECK(part != NULL);
+        set(root, cases[i].part, part);
+        check_refused(root, DP_UNSUPPORTED, cases[i].words);
+    }
     json_t *root = example();
-    set(root, "normalizer", json_pack("{s:s}", "type", "NFKC"));
-    check_refused(root, DP_UNSUPPORTED, "NFC");
-    root = example();
-    set(root, "pre_tokenizer", json_pack("{s:s}", "type", "Whitespace"));
-    check_refused(root, DP_UNSUPPORTED, "pre_tokenizer");
-    root = example();
-    json_t *const split =
-        json_array_get(json_object_get(json_object_get(root, "pre_tokenizer"), "pretokenizers"), 0);
-    set(split, "pattern", json_pack("{s:s}", "Regex", "(a+)+$"));
-    check_refused(root, DP_UNSUPPORTED, "pre_tokenizer");
-    root = example();
     set(model_of(root), "dropout", json_real(0.1));
     check_refused(root, DP_UNSUPPORTED, "dropout");
     root = example();
     set(model_of(root), "end_of_word_suffix", json_string("</w>"));
     check_refused(root, DP_UNSUPPORTED, "end_of_word_suffix");
+}
+
+static void parts_that_are_damaged_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *part;
+        const char *json;
+        const char *words;
+    } cases[] = {
+        {"normalizer", "{\"type\":\"Sequence\",\"normalizers\":7}", "needs a list"},
+        {"normalizer", "{\"type\":\"Replace\",\"content\":\"\"}", "needs a pattern"},
+        {"normalizer", "{\"type\":\"Prepend\",\"prepend\":\"\"}", "needs a short text"},
+        {"normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA\"}",
+         "normalizer, precompiled_charsmap: it is not base64"},
+        {"pre_tokenizer", "{\"type\":\"Split\",\"behavior\":\"Isolated\"}", "needs a pattern"},
+        {"pre_tokenizer",
+         "{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Other\"}", "behavior"},
+        {"pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "one character"},
+        {"pre_tokenizer",
+         "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"often\"}",
+         "needs a prepend_scheme"},
+        {"post_processor", "{\"type\":\"TemplateProcessing\",\"single\":[]}", "no single text"},
+        {"post_processor", "{\"type\":\"BertProcessing\",\"cls\":[\"a\",9999],\"sep\":[\"b\",1]}",
+         "adds token 9999, which is none"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *const root = example();
+        json_t *const part = json_loads(cases[i].json, 0, NULL);
+        CHECK(part != NULL);
+        set(root, cases[i].part, part);
+        check_refused(root, DP_BADMSG, cases[i].words);
+    }
+}
+
+/* A Unigram of letters. */
+static json_t *small_unigram(void)
+{
+    json_t *const root =
+        json_pack("{s:{s:s, s:i, s:[[s,f],[s,f],[s,f]]}}", "model", "type", "Unigram", "unk_id", 0,
+                  "vocab", "<unk>", 0.0, "a", -1.0, "ab", -1.5);
+    CHECK(root != NULL);
+    return root;
+}
+
+static void unigrams_that_cannot_be_are_named(void **state)
+{
+    (void)state;
+    dp_bpe *bpe;
+    json_t *root = small_unigram();
+    CHECK_OK(load(root, &bpe, NULL));
+    dp_tokens tokens = {0};
+    CHECK_OK(dp_bpe_encode(bpe, dp_view_text("aabx"), &tokens, NULL));
+    CHECK(tokens.count == 3 && tokens.ids[0] == 1 && tokens.ids[1] == 2 && tokens.ids[2] == 0);
+    dp_tokens_close(&tokens);
+    dp_bpe_close(bpe);
+    set(model_of(root), "unk_id", json_null());
+    check_refused(root, DP_BADMSG, "an unk_id in it");
+    root = small_unigram();
+    set(model_of(root), "unk_id", json_integer(3));
+    check_refused(root, DP_BADMSG, "an unk_id in it");
+    root = small_unigram();
+    set(model_of(root), "alpha", json_real(0.1));
+    check_refused(root, DP_UNSUPPORTED, "alpha");
+    root = small_unigram();
+    json_t *const vocab = json_object_get(model_of(root), "vocab");
+    CHECK(json_array_append_new(vocab, json_pack("[s,f]", "a", -2.0)) == 0);
+    check_refused(root, DP_BADMSG, "'a' (id 3) stands there twice");
+    root = small_unigram();
+    CHECK(json_array_append_new(json_object_get(model_of(root), "vocab"), json_pack("[s]", "b")) ==
+          0);
+    check_refused(root, DP_BADMSG, "model.vocab[3] is no pair");
 }
 
 static void ids_without_a_token_are_allowed_and_empty(void **state)
@@ -263,6 +359,8 @@ int main(void)
         cmocka_unit_test(merges_that_cannot_be_are_named),
         cmocka_unit_test(added_tokens_that_cannot_be_are_named),
         cmocka_unit_test(a_file_that_would_make_other_tokens_is_refused),
+        cmocka_unit_test(parts_that_are_damaged_are_named),
+        cmocka_unit_test(unigrams_that_cannot_be_are_named),
         cmocka_unit_test(ids_without_a_token_are_allowed_and_empty),
         cmocka_unit_test(an_added_token_may_stand_in_the_vocabulary_as_it_is_written),
         cmocka_unit_test(a_special_token_may_follow_training),

@@ -5,64 +5,178 @@
 
 enum { MOST = 24 };
 
+typedef enum kind { GPT2, LLAMA3, QWEN2, KINDS } kind;
+
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define WORD "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
+#define TAIL " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const char *const patterns[KINDS] = {
+    [GPT2] = DP_PRETOKENIZER_GPT2,
+    [LLAMA3] = CONTRACTIONS "|" WORD "|\\p{N}{1,3}|" TAIL,
+    [QWEN2] = CONTRACTIONS "|" WORD "|\\p{N}|" TAIL,
+};
+
+/* Steps and what they make of a text. */
+typedef struct cutter {
+    dp_pretokenizer_steps steps;
+    dp_pretokenizer *pieces;
+} cutter;
+
+static void cutter_open(cutter *c, const dp_pretokenizer_step *steps, const char *const *given,
+                        size_t count)
+{
+    *c = (cutter){.pieces = NULL};
+    for (size_t i = 0; i < count; i++) {
+        CHECK_OK(dp_pretokenizer_steps_add(&c->steps, &steps[i], dp_view_text(given[i])));
+    }
+    CHECK_OK(dp_pretokenizer_open(&c->pieces, &c->steps, NULL));
+}
+
+static void cutter_of(cutter *c, kind k)
+{
+    const dp_pretokenizer_step step = {.kind = DP_PATTERN_REGEX, .behavior = DP_SPLIT_ISOLATED};
+    cutter_open(c, &step, &patterns[k], 1);
+}
+
+static void cutter_close(cutter *c)
+{
+    dp_pretokenizer_close(c->pieces);
+    dp_pretokenizer_steps_close(&c->steps);
+}
+
+static void check_pieces(cutter *c, const char *text, size_t first, const char *const *wanted)
+{
+    dp_view piece;
+    size_t i = 0;
+    CHECK_OK(dp_pretokenizer_begin(c->pieces, dp_view_text(text), first));
+    while (dp_pretokenizer_next(c->pieces, &piece, NULL) == DP_OK) {
+        if (wanted[i] == NULL || !dp_view_equal(piece, dp_view_text(wanted[i]))) {
+            print_error("'%s', piece %zu: '%.*s'\n", text, i, (int)piece.size,
+                        (const char *)piece.data);
+            CHECK(false);
+        }
+        i++;
+    }
+    CHECK(wanted[i] == NULL);
+}
+
 typedef struct example {
-    dp_pretokenizer_kind kind;
+    kind kind;
     const char *text;
     const char *pieces[MOST];
 } example;
 
 static const example examples[] = {
-    {DP_PRETOKENIZER_GPT2,
+    {GPT2,
      "I'll  go,\n\n said 42 caf\xc3\xa9s!\t ",
      {"I", "'ll", " ", " go", ",", "\n\n", " said", " 42", " caf\xc3\xa9s", "!", "\t "}},
-    {DP_PRETOKENIZER_GPT2, "I'LL 12345", {"I", "'", "LL", " 12345"}},
-    {DP_PRETOKENIZER_LLAMA3,
+    {GPT2, "I'LL 12345", {"I", "'", "LL", " 12345"}},
+    {LLAMA3,
      "I'LL  go,\n\n said 12345!\r\n\t x",
      {"I", "'LL", " ", " go", ",\n\n", " said", " ", "123", "45", "!\r\n", "\t", " x"}},
-    {DP_PRETOKENIZER_QWEN2, "a 123\n \n b", {"a", " ", "1", "2", "3", "\n \n", " b"}},
-    {DP_PRETOKENIZER_QWEN2, "(word)", {"(word", ")"}},
+    {QWEN2, "a 123\n \n b", {"a", " ", "1", "2", "3", "\n \n", " b"}},
+    {QWEN2, "(word)", {"(word", ")"}},
     /* White space as Unicode has it: U+0085 and U+3000 are, U+180E is not. */
-    {DP_PRETOKENIZER_GPT2, "a\xc2\x85\xe3\x80\x80", {"a", "\xc2\x85\xe3\x80\x80"}},
-    {DP_PRETOKENIZER_GPT2, "a \xe1\xa0\x8e", {"a", " \xe1\xa0\x8e"}},
-    {DP_PRETOKENIZER_LLAMA3,
+    {GPT2, "a\xc2\x85\xe3\x80\x80", {"a", "\xc2\x85\xe3\x80\x80"}},
+    {GPT2, "a \xe1\xa0\x8e", {"a", " \xe1\xa0\x8e"}},
+    {LLAMA3,
      "x\xe1\xa0\x8e"
      "b",
      {"x", "\xe1\xa0\x8e"
            "b"}},
     /* The long s is an s in any case. */
-    {DP_PRETOKENIZER_LLAMA3, "it'\xc5\xbf ok", {"it", "'\xc5\xbf", " ok"}},
+    {LLAMA3, "it'\xc5\xbf ok", {"it", "'\xc5\xbf", " ok"}},
 };
 
 static void pieces_are_those_of_the_patterns(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
-        const dp_view text = dp_view_text(examples[i].text);
-        dp_pretokenizer *pieces;
-        size_t at = 0;
-        CHECK_OK(dp_pretokenizer_open(&pieces, examples[i].kind, NULL));
-        for (size_t j = 0; at < text.size; j++) {
-            size_t size;
-            CHECK_OK(dp_pretokenizer_next(pieces, text, at, &size, NULL));
-            CHECK(j < MOST && examples[i].pieces[j] != NULL);
-            const dp_view piece = dp_view_of(text.data + at, size);
-            CHECK(dp_view_equal(piece, dp_view_text(examples[i].pieces[j])));
-            at += size;
-        }
-        dp_pretokenizer_close(pieces);
+        cutter c;
+        cutter_of(&c, examples[i].kind);
+        check_pieces(&c, examples[i].text, 1, examples[i].pieces);
+        cutter_close(&c);
     }
 }
 
-static void a_pattern_is_known_by_its_text_or_not_at_all(void **state)
+static void a_split_keeps_drops_or_joins_its_matches(void **state)
 {
     (void)state;
-    dp_pretokenizer_kind kind = DP_PRETOKENIZER_KINDS;
-    for (unsigned i = 0; i < DP_PRETOKENIZER_KINDS; i++) {
-        CHECK(dp_pretokenizer_kind_of(dp_pretokenizer_pattern((dp_pretokenizer_kind)i), &kind));
-        CHECK(kind == (dp_pretokenizer_kind)i);
+    static const struct {
+        dp_split_behavior behavior;
+        bool invert;
+        const char *pieces[8];
+    } cases[] = {
+        {DP_SPLIT_ISOLATED, false, {"-", "a", "-", "-", "b", "-"}},
+        {DP_SPLIT_REMOVED, false, {"a", "b"}},
+        {DP_SPLIT_REMOVED, true, {"-", "-", "-", "-"}},
+        {DP_SPLIT_CONTIGUOUS, false, {"-", "a", "--", "b", "-"}},
+        {DP_SPLIT_MERGED_WITH_PREVIOUS, false, {"-", "a-", "-", "b-"}},
+        {DP_SPLIT_MERGED_WITH_PREVIOUS, true, {"-a", "-", "-b", "-"}},
+        {DP_SPLIT_MERGED_WITH_NEXT, false, {"-a", "-", "-b", "-"}},
+    };
+    const char *const dash = "-";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const dp_pretokenizer_step step = {
+            .kind = DP_PATTERN_LITERAL, .behavior = cases[i].behavior, .invert = cases[i].invert};
+        cutter c;
+        cutter_open(&c, &step, &dash, 1);
+        check_pieces(&c, "-a--b-", 1, cases[i].pieces);
+        cutter_close(&c);
     }
-    CHECK(!dp_pretokenizer_kind_of("(a+)+$", &kind));
-    CHECK(!dp_pretokenizer_kind_of("", &kind));
+}
+
+static void a_mark_comes_in_front_of_all_pieces_of_the_first_or_of_none(void **state)
+{
+    (void)state;
+    static const char *const wanted[][5] = {
+        [DP_PREFIX_NEVER] = {"ab", "_c", "_d"},
+        [DP_PREFIX_FIRST] = {"_ab", "_c", "_d"},
+        [DP_PREFIX_ALWAYS] = {"_ab", "_c", "_d"},
+    };
+    static const char *const inside[][5] = {
+        [DP_PREFIX_NEVER] = {"ab", "c", "d"},
+        [DP_PREFIX_FIRST] = {"_ab", "c", "d"},
+        [DP_PREFIX_ALWAYS] = {"_ab", "_c", "_d"},
+    };
+    static const char *const later[] = {"ab", "c", "d", NULL};
+    for (unsigned prefix = 0; prefix < 3; prefix++) {
+        const dp_pretokenizer_step steps[] = {
+            {.kind = DP_PATTERN_LITERAL, .behavior = DP_SPLIT_REMOVED},
+            {.kind = DP_PATTERN_LITERAL,
+             .behavior = DP_SPLIT_MERGED_WITH_NEXT,
+             .prefix = (dp_prefix)prefix,
+             .replaces = true,
+             .mark = "_",
+             .mark_bytes = 1},
+        };
+        const char *const given[] = {" ", "_"};
+        cutter c;
+        cutter_open(&c, &steps[1], &given[1], 1);
+        check_pieces(&c, "ab c d", 1, wanted[prefix]);
+        check_pieces(&c, "_ab c d", 1, wanted[DP_PREFIX_ALWAYS]); /* has its mark */
+        cutter_close(&c);
+        cutter_open(&c, steps, given, 2);
+        check_pieces(&c, "ab c d", 1, inside[prefix]);
+        check_pieces(&c, "ab c d", 0, prefix == DP_PREFIX_FIRST ? later : inside[prefix]);
+        cutter_close(&c);
+    }
+}
+
+static void without_steps_the_text_is_one_piece(void **state)
+{
+    (void)state;
+    static const char *const whole[] = {"a b", NULL};
+    static const char *const none[] = {NULL};
+    cutter c;
+    cutter_open(&c, NULL, NULL, 0);
+    check_pieces(&c, "a b", 1, whole);
+    check_pieces(&c, "", 1, none);
+    cutter_close(&c);
+    cutter_of(&c, GPT2);
+    check_pieces(&c, "", 1, none);
+    cutter_close(&c);
 }
 
 /* Each makes the patterns go back, or look far ahead, or hold much. */
@@ -72,17 +186,18 @@ static void long_runs_are_one_piece_and_take_linear_time(void **state)
     enum { SIZE = 1 << 20 };
     static uint8_t text[SIZE];
     static const char runs[] = {' ', '\n', 'a', '!', '\''};
-    for (unsigned kind = 0; kind < DP_PRETOKENIZER_KINDS; kind++) {
-        dp_pretokenizer *pieces;
-        CHECK_OK(dp_pretokenizer_open(&pieces, (dp_pretokenizer_kind)kind, NULL));
+    for (unsigned k = 0; k < KINDS; k++) {
+        cutter c;
+        cutter_of(&c, (kind)k);
         for (size_t i = 0; i < sizeof runs; i++) {
-            size_t size;
+            dp_view piece;
             memset(text, runs[i], SIZE);
             text[SIZE - 1] = 'x';
-            CHECK_OK(dp_pretokenizer_next(pieces, dp_view_of(text, SIZE), 0, &size, NULL));
-            CHECK(size >= SIZE - 2);
+            CHECK_OK(dp_pretokenizer_begin(c.pieces, dp_view_of(text, SIZE), 1));
+            CHECK_OK(dp_pretokenizer_next(c.pieces, &piece, NULL));
+            CHECK(piece.size >= SIZE - 2);
         }
-        dp_pretokenizer_close(pieces);
+        cutter_close(&c);
     }
 }
 
@@ -91,14 +206,15 @@ static void a_piece_beyond_all_measure_is_refused(void **state)
     (void)state;
     const size_t size = (size_t)DP_PIECE_BYTES_MAX + 1;
     uint8_t *const text = test_malloc(size);
-    dp_pretokenizer *pieces;
+    cutter c;
     dp_why why = {{0}};
-    size_t piece = 7;
+    dp_view piece = {NULL, 7};
     memset(text, 'a', size);
-    CHECK_OK(dp_pretokenizer_open(&pieces, DP_PRETOKENIZER_GPT2, NULL));
-    CHECK_STATUS(dp_pretokenizer_next(pieces, dp_view_of(text, size), 0, &piece, &why), DP_TOOBIG);
-    CHECK(strstr(why.text, "64 MiB at byte 0") != NULL && piece == 7);
-    dp_pretokenizer_close(pieces);
+    cutter_of(&c, GPT2);
+    CHECK_OK(dp_pretokenizer_begin(c.pieces, dp_view_of(text, size), 1));
+    CHECK_STATUS(dp_pretokenizer_next(c.pieces, &piece, &why), DP_TOOBIG);
+    CHECK(strstr(why.text, "64 MiB at byte 0") != NULL && piece.size == 7);
+    cutter_close(&c);
     test_free(text);
 }
 
@@ -106,7 +222,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_those_of_the_patterns),
-        cmocka_unit_test(a_pattern_is_known_by_its_text_or_not_at_all),
+        cmocka_unit_test(a_split_keeps_drops_or_joins_its_matches),
+        cmocka_unit_test(a_mark_comes_in_front_of_all_pieces_of_the_first_or_of_none),
+        cmocka_unit_test(without_steps_the_text_is_one_piece),
         cmocka_unit_test(long_runs_are_one_piece_and_take_linear_time),
         cmocka_unit_test(a_piece_beyond_all_measure_is_refused),
     };

@@ -166,6 +166,38 @@ static void each_line_of_json_is_a_document_with_an_end(void **state)
     desk_close(&d);
 }
 
+/* A Unigram of a few words, whose post-processor puts <s> before a text and </s> after it. */
+static void documents_stand_between_the_tokens_of_the_post_processor(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"added_tokens\":[{\"id\":1,\"content\":\"<s>\",\"special\":true,\"normalized\":false},"
+        "{\"id\":2,\"content\":\"</s>\",\"special\":true,\"normalized\":false}],"
+        "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</"
+        "s>\",2],\"cls\":[\"<s>\",1]},"
+        "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"<s>\",0],[\"</"
+        "s>\",0],"
+        "[\"and the waters were \",-1],[\"1\",-2]]}}";
+    static const uint8_t wanted[] = {1, 0, 3, 0, 0, 0, 2, 0, 1, 0, 3, 0, 4, 0, 2, 0, 1, 0};
+    char path[TEMPDIR_FILE_MAX];
+    desk d;
+    desk_open(&d);
+    dp_buf lines = many_lines();
+    add_file(&d, "web.jsonl", dp_buf_view(&lines));
+    CHECK_OK(dp_file_write(d.dir.path, "given.json", dp_view_text(json), NULL));
+    d.job.tokenizer = tempdir_file(&d.dir, "given.json", path);
+    const dp_tokenized made = run(&d);
+    dp_buf shard = read_out(&d, "tokens-00000.bin");
+    CHECK(shard.size > DP_SHARD_HEADER_BYTES + sizeof wanted &&
+          memcmp(shard.data + DP_SHARD_HEADER_BYTES, wanted, sizeof wanted) == 0);
+    dp_buf_close(&shard);
+    d.job.separator = "";
+    const dp_tokenized bare = run(&d);
+    CHECK(bare.sum.tokens == made.sum.tokens - (uint64_t)2 * LINES);
+    dp_buf_close(&lines);
+    desk_close(&d);
+}
+
 static void tokens_of_others_are_taken_over(void **state)
 {
     (void)state;
@@ -332,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_becomes_shards_that_stand_for_it),
         cmocka_unit_test(each_line_of_json_is_a_document_with_an_end),
+        cmocka_unit_test(documents_stand_between_the_tokens_of_the_post_processor),
         cmocka_unit_test(tokens_of_others_are_taken_over),
         cmocka_unit_test(text_that_cannot_be_tokenized_is_named_with_its_line),
         cmocka_unit_test(a_pipe_is_read_as_a_file_where_once_is_enough),

@@ -4,7 +4,7 @@
 #include <utf8proc.h>
 
 #include "base/rng.h"
-#include "compute/text/utf8.h"
+#include "compute/unicode/utf8.h"
 
 enum { BUF_MAX = 1 << 20 };
 
@@ -33,7 +33,7 @@ static void check_nfc(const char *text, const char *wanted)
 {
     dp_buf out;
     dp_buf_init(&out, BUF_MAX);
-    CHECK_OK(dp_nfc_append(dp_view_text(text), &out, NULL));
+    CHECK_OK(dp_normal_form_append(DP_NFC, dp_view_text(text), &out, NULL));
     CHECK(dp_view_equal(dp_buf_view(&out), dp_view_text(wanted)));
     dp_buf_close(&out);
 }
@@ -100,9 +100,9 @@ static void endless_marks_are_refused_and_nothing_is_written(void **state)
         size += 2;
     }
     dp_buf_init(&out, BUF_MAX);
-    CHECK_STATUS(dp_nfc_append(dp_view_of(text, size), &out, &why), DP_BADMSG);
+    CHECK_STATUS(dp_normal_form_append(DP_NFC, dp_view_of(text, size), &out, &why), DP_BADMSG);
     CHECK(out.size == 0 && strstr(why.text, "4096 combining marks") != NULL);
-    CHECK_OK(dp_nfc_append(dp_view_of(text, size - 2), &out, &why));
+    CHECK_OK(dp_normal_form_append(DP_NFC, dp_view_of(text, size - 2), &out, &why));
     dp_buf_close(&out);
 }
 

@@ -1,4 +1,4 @@
-#include "compute/text/utf8.h"
+#include "compute/unicode/utf8.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -7,9 +7,20 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* Below it every character is its own normal form and joins none before it, so text may be cut in
- * front of one. */
-enum { FIRST_MARK = 0x300 };
+/* Bytes from here on begin characters that a form may change, or that join the one before. The
+ * first mark is U+0300, cc 80; below it every character is its own NFC and joins none before it, so
+ * text may be cut in front of one. In the other forms that holds for ASCII alone. */
+typedef struct form_rule {
+    uint8_t high;
+    utf8proc_option_t options;
+} form_rule;
+
+static const form_rule rules[] = {
+    [DP_NFC] = {0xcc, UTF8PROC_STABLE | UTF8PROC_COMPOSE},
+    [DP_NFD] = {0xc0, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE},
+    [DP_NFKC] = {0xc0, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
+    [DP_NFKD] = {0xc0, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT},
+};
 
 /* Bytes of the sequence that starts at at, or 0 if it is malformed. */
 static size_t sequence_size(const uint8_t *at, size_t left)
@@ -81,16 +92,15 @@ dp_status dp_utf8_check(dp_view text, dp_why *why)
     return DP_OK;
 }
 
-/* U+0300 is cc 80: a lead byte below 0xcc starts a character below it, continuation bytes start
- * none. */
-static bool starts_low(uint8_t byte)
+/* Continuation bytes start none. */
+static bool starts_low(const form_rule *rule, uint8_t byte)
 {
-    return byte < 0x80 || (byte >= 0xc0 && byte < 0xcc);
+    return byte < 0x80 || (byte >= 0xc0 && byte < rule->high);
 }
 
-/* End of the stretch that starts at at and needs no look: characters below FIRST_MARK, without the
- * last one, which a mark may follow. */
-static size_t skip_low(dp_view text, size_t at)
+/* End of the stretch that starts at at and needs no look: low characters, without the last one,
+ * which a mark may follow. */
+static size_t skip_low(const form_rule *rule, dp_view text, size_t at)
 {
     size_t last = at;
     while (at < text.size) {
@@ -99,7 +109,7 @@ static size_t skip_low(dp_view text, size_t at)
             last = at - 1;
             continue;
         }
-        if (!starts_low(text.data[at])) {
+        if (!starts_low(rule, text.data[at])) {
             return last;
         }
         last = at;
@@ -109,10 +119,10 @@ static size_t skip_low(dp_view text, size_t at)
 }
 
 /* From at, which may be one low character with marks, to the next low character. */
-static size_t end_of_high(dp_view text, size_t at)
+static size_t end_of_high(const form_rule *rule, dp_view text, size_t at)
 {
     at++;
-    while (at < text.size && !starts_low(text.data[at])) {
+    while (at < text.size && !starts_low(rule, text.data[at])) {
         at++;
     }
     return at;
@@ -136,9 +146,8 @@ static dp_status check_marks(dp_view text, dp_why *why)
     return DP_OK;
 }
 
-static dp_status compose(dp_view text, dp_buf *out, dp_why *why)
+static dp_status rewrite(utf8proc_option_t options, dp_view text, dp_buf *out, dp_why *why)
 {
-    const utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
     const utf8proc_ssize_t size = (utf8proc_ssize_t)text.size;
     DP_TRY(check_marks(text, why));
     const utf8proc_ssize_t count = utf8proc_decompose(text.data, size, NULL, 0, options);
@@ -159,17 +168,18 @@ static dp_status compose(dp_view text, dp_buf *out, dp_why *why)
     return status;
 }
 
-dp_status dp_nfc_append(dp_view text, dp_buf *out, dp_why *why)
+dp_status dp_normal_form_append(dp_normal_form form, dp_view text, dp_buf *out, dp_why *why)
 {
+    const form_rule *const rule = &rules[form];
     const size_t before = out->size;
     dp_status status = DP_OK;
     for (size_t at = 0; at < text.size && status == DP_OK;) {
-        size_t end = skip_low(text, at);
+        size_t end = skip_low(rule, text, at);
         if (end > at) {
             status = dp_buf_append(out, dp_view_of(text.data + at, end - at));
         } else {
-            end = end_of_high(text, at);
-            status = compose(dp_view_of(text.data + at, end - at), out, why);
+            end = end_of_high(rule, text, at);
+            status = rewrite(rule->options, dp_view_of(text.data + at, end - at), out, why);
         }
         at = end;
     }
@@ -177,4 +187,39 @@ dp_status dp_nfc_append(dp_view text, dp_buf *out, dp_why *why)
         out->size = before;
     }
     return status;
+}
+
+bool dp_utf8_is_space(uint32_t code)
+{
+    static const uint16_t spaces[] = {0x20,   0x85,   0xa0,   0x1680, 0x2028,
+                                      0x2029, 0x202f, 0x205f, 0x3000};
+    if ((code >= 9 && code <= 13) || (code >= 0x2000 && code <= 0x200a)) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+        if (spaces[i] == code) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t dp_utf8_char(dp_view text, size_t at, size_t *size)
+{
+    utf8proc_int32_t code;
+    const utf8proc_ssize_t bytes =
+        utf8proc_iterate(text.data + at, (utf8proc_ssize_t)(text.size - at), &code);
+    dp_assert(bytes > 0);
+    *size = (size_t)bytes;
+    return (uint32_t)code;
+}
+
+size_t dp_utf8_before(dp_view text, size_t at)
+{
+    dp_assert(at > 0);
+    size_t before = at - 1;
+    while (before > 0 && (text.data[before] & 0xc0U) == 0x80U) {
+        before--;
+    }
+    return before;
 }
