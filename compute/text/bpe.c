@@ -264,13 +264,11 @@ dp_status dp_bpe_add_special(dp_bpe *bpe, dp_view text, uint32_t *id)
 
 bool dp_bpe_end_of_text(const dp_bpe *bpe, uint32_t *id)
 {
-    static const char *const names[] = {"<|endoftext|>",
-                                        "<|end_of_text|>",
-                                        "</s>",
-                                        "<|end|>",
-                                        "<eos>",
-                                        "<\xef\xbd\x9c"
-                                        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
+    /* The last is DeepSeek's, with full-width bars and marks for spaces. */
+    static const char *const names[] = {
+        "<|endoftext|>", "<|end_of_text|>",
+        "</s>",          "<|end|>",
+        "<eos>",         "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"};
     if (bpe->ends.n_after > 0) {
         *id = bpe->ends.after[0];
         return true;

@@ -102,7 +102,7 @@ bool dp_decoder_byte(dp_view token, uint8_t *byte)
         hex_of(token.data[3]) < 0 || hex_of(token.data[4]) < 0) {
         return false;
     }
-    *byte = (uint8_t)(hex_of(token.data[3]) << 4 | hex_of(token.data[4]));
+    *byte = (uint8_t)(16 * hex_of(token.data[3]) + hex_of(token.data[4]));
     return true;
 }
 

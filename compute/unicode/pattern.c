@@ -200,8 +200,6 @@ static bool set_of(uint32_t letter, item *out)
     } known[] = {
         {'s', false, false, DP_PATTERN_SPACE},
         {'S', true, false, DP_PATTERN_SPACE},
-        {'w', false, false, DP_PATTERN_WORD},
-        {'W', true, false, DP_PATTERN_WORD},
         {'d', false, false, "\\p{Nd}"},
         {'D', false, false, "\\P{Nd}"},
         {'A', false, true, "\\A"},
@@ -440,8 +438,8 @@ static void open_group(translation *t)
         bool caseless;
     } kinds[] = {
         {"(?:", "(?:", false, false},  {"(?=", "(?=", true, false},   {"(?!", "(?!", true, false},
-        {"(?<=", "(?<=", true, false}, {"(?<!", "(?<!", true, false}, {"(?>", "(?>", false, false},
-        {"(?i:", "(?i:", false, true}, {"(", "(?:", false, false},
+        {"(?<=", "(?<=", true, false}, {"(?<!", "(?<!", true, false}, {"(?i:", "(?i:", false, true},
+        {"(", "(?:", false, false},
     };
     const bool caseless = t->groups[t->depth].caseless;
     if (t->depth + 1 == DP_PATTERN_GROUPS_MAX) {

@@ -3,9 +3,11 @@
  *
  * The two read much alike and some things differently: \s, ^, $, nested classes, {,n}. Only what is
  * known to mean the same is written, in words that do not depend on options; everything else is
- * refused: back references, \b, POSIX classes, intersections, options but (?i:) around ASCII,
- * patterns that match the empty text or repeat a part that may be empty. White space is spelled out
- * as Unicode's White_Space, because \s of pcre2 also has U+180E. */
+ * refused: back references, \b, \w (in Oniguruma some numbers of Latin-1 are words outside of
+ * brackets and none inside), POSIX classes, intersections, options but (?i:) around ASCII, atomic
+ * groups (the JIT compiler of pcre2 10.42 differs from its interpreter in (?>a*+|b)), patterns that
+ * match the empty text or repeat a part that may be empty. White space is spelled out as Unicode's
+ * White_Space, because \s of pcre2 also has U+180E. */
 #ifndef DP_COMPUTE_UNICODE_PATTERN_H
 #define DP_COMPUTE_UNICODE_PATTERN_H
 
@@ -17,8 +19,8 @@ enum {
     DP_PATTERN_REPEATS_MAX = 1000
 };
 
-/* Unicode's White_Space, and the word characters of Oniguruma and of Rust's regex without the two
- * joiners, as they stand inside a class of pcre2. */
+/* Unicode's White_Space, and the word characters of Rust's regex without the two joiners, as they
+ * stand inside a class of pcre2. */
 #define DP_PATTERN_SPACE "\\x{9}-\\x{d}\\x{85}\\p{Z}"
 #define DP_PATTERN_WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 

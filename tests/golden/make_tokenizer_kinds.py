@@ -42,7 +42,7 @@ PATTERNS = {
     "v3cjk": "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
     "v3": "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" +
           TAIL,
-    "odd": "(?<=[a-z])\\d{2,}|(?<!\\w)[\\w&]{,3}(?=\\W)[^\\d]|\\p{Han}{2}|^\\s|(?:ab|c(?=d))+?|[\\x{41}-\\u0043[xyz]]*+\\.|.$",
+    "odd": "(?<=[a-z])\\d{2,}|(?<!\\p{L})[\\p{L}&]{,3}(?=\\P{L})[^\\d]|\\p{Han}{2}|^\\s|(?:ab|c(?=d))+?|[\\x{41}-\\u0043[xyz]]*+\\.|.$",
 }
 
 
@@ -304,6 +304,11 @@ def tokenizer_json(kind, trained):
 
 
 def trained_models():
+    """Those of tokenizer_kinds.json, if it is there: training draws by chance, and new models would change every line."""
+    path = os.path.join(HERE, "tokenizer_kinds.json")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            return {"bytes": trained_bytes(), **json.load(file)["models"]}
     return {"bytes": trained_bytes(), "characters": trained_characters(True), "crossing": trained_characters(False), "unigram": trained_unigram()}
 
 
