@@ -35,11 +35,13 @@ static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *
 static dp_status write_generation(const dp_bpe *bpe, const char *folder, dp_why *why)
 {
     uint32_t id;
+    size_t n_begin;
     dp_buf text;
-    const bool has_end = dp_bpe_end_of_text(bpe, &id);
+    const uint32_t *const end = dp_bpe_end_of_text(bpe, &id) ? &id : NULL;
+    const uint32_t *const begin = dp_bpe_begin_of_text(bpe, &n_begin);
     dp_buf_init(&text, CONFIG_BYTES_MAX);
     return write_text(folder, "generation_config.json",
-                      dp_hf_generation_write(has_end ? &id : NULL, &text), &text, why);
+                      dp_hf_generation_write(n_begin > 0 ? begin : end, end, &text), &text, why);
 }
 
 typedef enum target { TRANSFORMERS, LLAMA_CPP, LLM_C } target;

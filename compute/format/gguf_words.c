@@ -173,15 +173,20 @@ bool dp_gguf_words_known(const dp_bpe *bpe)
 void dp_gguf_words(dp_gguf_pairs *pairs, const dp_bpe *bpe, uint32_t vocab)
 {
     uint32_t end = 0;
+    size_t n_begin = 0;
     dp_assert(pieces_name(bpe) != NULL);
     dp_gguf_pair_text(pairs, "tokenizer.ggml.model", "gpt2");
     dp_gguf_pair_text(pairs, "tokenizer.ggml.pre", pieces_name(bpe));
     write_tokens(pairs, bpe, vocab);
     write_merges(pairs, bpe);
-    if (dp_bpe_end_of_text(bpe, &end)) {
-        dp_gguf_pair_u32(pairs, "tokenizer.ggml.bos_token_id", end);
+    const uint32_t *const begin = dp_bpe_begin_of_text(bpe, &n_begin);
+    const bool ends = dp_bpe_end_of_text(bpe, &end);
+    if (ends || n_begin > 0) {
+        dp_gguf_pair_u32(pairs, "tokenizer.ggml.bos_token_id", n_begin > 0 ? begin[0] : end);
+    }
+    if (ends) {
         dp_gguf_pair_u32(pairs, "tokenizer.ggml.eos_token_id", end);
     }
     dp_gguf_key(pairs, "tokenizer.ggml.add_bos_token", DP_GGUF_BOOL);
-    dp_gguf_raw(pairs, "", 1);
+    dp_gguf_raw(pairs, n_begin > 0 ? "\1" : "\0", 1);
 }

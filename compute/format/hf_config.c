@@ -74,13 +74,14 @@ dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why 
     return append_json(json, out);
 }
 
-dp_status dp_hf_generation_write(const uint32_t *end, dp_buf *out)
+dp_status dp_hf_generation_write(const uint32_t *begin, const uint32_t *end, dp_buf *out)
 {
     json_t *const json = json_pack("{s:b, s:f}", "do_sample", 1, "temperature", 1.0);
     const char *const keys[] = {"bos_token_id", "eos_token_id"};
+    const uint32_t *const ids[] = {begin, end};
     bool whole = json != NULL;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && whole && end != NULL; i++) {
-        whole = json_object_set_new(json, keys[i], json_integer(*end)) == 0;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && whole; i++) {
+        whole = ids[i] == NULL || json_object_set_new(json, keys[i], json_integer(*ids[i])) == 0;
     }
     if (!whole) {
         json_decref(json);

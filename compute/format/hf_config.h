@@ -13,9 +13,9 @@ DP_MUST dp_status dp_hf_config_check(const dp_model_config *config, dp_why *why)
 /* Appends config.json. The statuses of dp_hf_config_check; DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why *why);
 
-/* Appends generation_config.json: sampling ends at token *end, which also begins an empty text;
- * NULL: the tokenizer has no such token. DP_TOOBIG, DP_NOMEM. */
-DP_MUST dp_status dp_hf_generation_write(const uint32_t *end, dp_buf *out);
+/* Appends generation_config.json: an empty text begins with token *begin, and sampling ends at
+ * *end; NULL: the tokenizer has no such token. DP_TOOBIG, DP_NOMEM. */
+DP_MUST dp_status dp_hf_generation_write(const uint32_t *begin, const uint32_t *end, dp_buf *out);
 
 enum { DP_HF_CONFIG_BYTES_MAX = 1 << 20 };
 

@@ -19,6 +19,7 @@ RANGES = ((0, 127), (32, 126), (32, 126), (32, 126), (0xA0, 0x24F), (0x300, 0x36
           (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xFF00, 0xFFEF), (0x1F300, 0x1FAFF), (0xE0000, 0x10FFFF))
 TEXTS = 120
 KINDS_TEXTS = 60
+PATTERNS = 300
 
 
 def golden(name):
@@ -75,6 +76,60 @@ def compare(binaries, kind, path, folder, given):
     return differ
 
 
+# ---- Random patterns, which both find the same matches of, or dpnode refuses.
+
+PIECES = ("a", "1", " ", "\\.", "e", "\u00e9", "\u4e00", "\\s", "\\S", "\\d", "\\D", "\\p{L}", "\\p{N}", "\\p{P}", "\\P{L}", "\\p{Han}", "\\p{^M}", ".",
+          "\\n", "\\u3042", "$", "^", "\\A", "\\z", "(?i:'s)", "(?i:k|[sdmt])")
+ITEMS = ("a-z", "A-Z", "0-9", "\\s", "\\d", "\\p{L}", "\\p{N}", "\\r\\n", " ", "'", "[abc]", "[\\s.]", "\u4e00-\u9fa5", "!-/", "\\-", "\\]", ".")
+REPEATS = ("", "", "", "?", "*", "+", "+?", "??", "++", "?+", "{2}", "{1,3}", "{,2}", "{2,}")
+BEHAVIORS = ("Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext")
+
+
+def random_pattern(rng, depth):
+    def atom():
+        drawn = rng.random()
+        if drawn < 0.5 or depth == 0:
+            return rng.choice(PIECES)
+        if drawn < 0.8:
+            return "[" + rng.choice(("", "^")) + "".join(rng.sample(ITEMS, rng.randrange(1, 4))) + "]"
+        return rng.choice(("(?:", "(", "(?=", "(?!", "(?<=", "(?<!")) + random_pattern(rng, depth - 1) + ")"
+
+    def sequence():
+        return rng.choice(("", "a", "\\s", "[a-z]", "\\p{L}")) + "".join(atom() + rng.choice(REPEATS) for _ in range(rng.randrange(1, 4)))
+    return "|".join(sequence() for _ in range(rng.randrange(1, 4)))
+
+
+def compare_patterns(binaries, made, all_kinds, folder):
+    """Patterns that differ."""
+    from tokenizers import Tokenizer
+
+    rng, trained, differ, same, refused = random.Random(3), {"bytes": all_kinds.trained_bytes()}, 0, 0, 0
+    kind = all_kinds.make_kind(next(kind for kind in all_kinds.kinds() if kind[0] == "smollm"), trained)
+    text = "".join("".join(made.TEXTS[:40]).split("<|end|>"))
+    path = os.path.join(folder, "pattern.json")
+    for _ in range(PATTERNS):
+        pattern = random_pattern(rng, 2)
+        step = all_kinds.split(pattern, rng.choice(BEHAVIORS), rng.random() < 0.2)
+        kind["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [step, all_kinds.byte_level()]}
+        root = all_kinds.tokenizer_json(kind, trained)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(root)
+        try:
+            tokens = ours(binaries, path, text, folder)
+            expected = Tokenizer.from_str(root).encode(text, add_special_tokens=False).ids
+        except (SystemExit, Exception) as problem:  # pylint: disable=broad-except
+            if not str(problem).startswith(("encode: tokenizer.json: pre_tokenizer", "encode: ", "Oniguruma error")):
+                raise
+            refused += 1
+            continue
+        same += tokens == expected
+        if tokens != expected:
+            differ += 1
+            print(f"differs: {step['behavior']} {step['invert']} {pattern!r}")
+    print(f"patterns       {same} the same, {refused} refused, {differ} differ", flush=True)
+    return differ + (same < PATTERNS // 5)
+
+
 def main():
     try:
         import tokenizers  # noqa: F401
@@ -93,6 +148,7 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(all_kinds.tokenizer_json(all_kinds.make_kind(kind, trained), trained))
             differ += compare(sys.argv[1], kind[0], path, folder, old_texts())
+        differ += compare_patterns(sys.argv[1], made, all_kinds, folder)
         subprocess.run([os.path.join(sys.argv[1], "dpnode"), "data", "tokenize", os.path.join(ROOT, "docs/FORMATS.md"), "--out",
                         os.path.join(folder, "own"), "--vocab", "800"], check=True, stdout=subprocess.DEVNULL)
         differ += compare(sys.argv[1], "own", os.path.join(folder, "own", "tokenizer.json"), folder, texts())

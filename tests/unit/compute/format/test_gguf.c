@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "compute/format/gguf.h"
 #include "compute/format/gguf_read.h"
+#include "compute/text/bpe_parts.h"
 
 enum { VOCAB = 300, FILE_MAX = 1 << 22 };
 
@@ -191,6 +192,35 @@ static void a_tokenizer_that_llama_cpp_does_not_know_is_refused(void **state)
     close_file(&f);
 }
 
+/* The u32 behind a key and its type. */
+static uint32_t value_of(const dp_buf *file, const char *key)
+{
+    const uint8_t *const at = memmem(file->data, file->size, key, strlen(key));
+    uint32_t value;
+    assert_non_null(at);
+    memcpy(&value, at + strlen(key) + sizeof(uint32_t), sizeof value);
+    return value;
+}
+
+static void texts_begin_with_the_token_of_the_post_processor(void **state)
+{
+    static const char key[] = "tokenizer.ggml.add_bos_token";
+    struct file f;
+    dp_why why = {""};
+    (void)state;
+    make(&f, &llama);
+    assert_int_equal(dp_gguf_write(&f.model, f.theta, f.bpe, DP_GGUF_F32, &f.bytes, &why), DP_OK);
+    assert_int_equal(value_of(&f.bytes, "tokenizer.ggml.bos_token_id"), 258);
+    assert_int_equal(value_of(&f.bytes, key) & 0xffU, 0);
+    dp_buf_clear(&f.bytes);
+    f.bpe->ends = (dp_bpe_ends){.before = {7}, .n_before = 1};
+    assert_int_equal(dp_gguf_write(&f.model, f.theta, f.bpe, DP_GGUF_F32, &f.bytes, &why), DP_OK);
+    assert_int_equal(value_of(&f.bytes, "tokenizer.ggml.bos_token_id"), 7);
+    assert_int_equal(value_of(&f.bytes, "tokenizer.ggml.eos_token_id"), 258);
+    assert_int_equal(value_of(&f.bytes, key) & 0xffU, 1);
+    close_file(&f);
+}
+
 static void a_file_cut_short_is_refused(void **state)
 {
     (void)state;
@@ -236,6 +266,7 @@ int main(void)
         cmocka_unit_test(smaller_types_are_near),
         cmocka_unit_test(a_model_that_llama_cpp_does_not_compute_is_refused),
         cmocka_unit_test(a_tokenizer_that_llama_cpp_does_not_know_is_refused),
+        cmocka_unit_test(texts_begin_with_the_token_of_the_post_processor),
         cmocka_unit_test(a_file_cut_short_is_refused),
         cmocka_unit_test(without_memory_nothing_is_written_or_read),
     };

@@ -218,6 +218,32 @@ static void a_model_that_is_not_computed_here_is_refused(void **state)
     }
 }
 
+static json_t *generation_of(const uint32_t *begin, const uint32_t *end)
+{
+    dp_buf text;
+    dp_buf_init(&text, 4096);
+    assert_int_equal(dp_hf_generation_write(begin, end, &text), DP_OK);
+    json_t *const json = json_loadb((const char *)text.data, text.size, 0, NULL);
+    assert_non_null(json);
+    dp_buf_close(&text);
+    return json;
+}
+
+static void texts_begin_and_end_with_the_tokens_that_there_are(void **state)
+{
+    const uint32_t begin = 1;
+    const uint32_t end = 2;
+    (void)state;
+    json_t *json = generation_of(&begin, &end);
+    check_int(json, "bos_token_id", 1);
+    check_int(json, "eos_token_id", 2);
+    json_decref(json);
+    json = generation_of(NULL, NULL);
+    assert_null(json_object_get(json, "bos_token_id"));
+    assert_null(json_object_get(json, "eos_token_id"));
+    json_decref(json);
+}
+
 static void other_models_are_refused(void **state)
 {
     (void)state;
@@ -257,6 +283,7 @@ int main(void)
         cmocka_unit_test(every_base_of_the_angles_is_read_back),
         cmocka_unit_test(later_transformers_have_rope_in_parameters),
         cmocka_unit_test(a_model_that_is_not_computed_here_is_refused),
+        cmocka_unit_test(texts_begin_and_end_with_the_tokens_that_there_are),
         cmocka_unit_test(other_models_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
