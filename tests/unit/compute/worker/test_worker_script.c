@@ -265,8 +265,8 @@ static void samples_of_a_script_that_died_are_the_engines_again(void **state)
     send_views(&p, &ask, NULL, 0);
     const answer told = expect(&p, DP_TRAINER_PUBLISHED);
     CHECK(told.msg.tokens == 4ULL * told.msg.steps * TINY_CONTEXT);
-    /* A step that the engine skipped for its loss has passed its samples and is not in steps; the 50
-     * of the script would be no whole number of steps. */
+    /* A step that the engine skipped for its loss has passed its samples and is not in steps; the
+     * 50 of the script would be no whole number of steps. */
     const uint64_t passed = told.msg.reach.leased - 4ULL * told.msg.steps;
     CHECK(passed % 4 == 0 && passed < 48 && told.msg.reach.own == 0);
     release(&told);
