@@ -409,6 +409,38 @@ static void a_fork_is_told_again_to_those_on_another_chain(void **state)
     kit_close(world);
 }
 
+/* Of a slot that is decided here: the first is kept, and the second contradicts it. */
+static void two_votes_for_a_decided_slot_convict_whoever_signed_both(void **state)
+{
+    kit_world *world = kit_together(2);
+    dp_node *node = begin(world);
+    const dp_witness_slot *entry = dp_witness_find(node->witness, node->ledger.slot);
+    const dp_crypto liar = kit_crypto(0);
+    const dp_peer from = kit_peer(1);
+
+    (void)state;
+    assert_non_null(entry);
+    uint32_t voter = 0;
+    while (!dp_peer_equal(&entry->voters[voter].peer, &node->self)) {
+        voter++;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_vote vote = {.type = DP_MSG_ACCEPTED,
+                        .voter = (uint8_t)voter,
+                        .fork = entry->fork,
+                        .slot = entry->slot,
+                        .prev = entry->prev,
+                        .ballot = 900,
+                        .hash = {{(uint8_t)(i + 1)}}};
+        assert_true(dp_vote_sign(&vote, &liar, &node->run));
+        assert_false(node->halted);
+        dp_equivocation_vote(node, &vote, &from);
+    }
+    assert_true(node->halted);
+    assert_true(dp_peer_equal(&node->proof->culprit, &node->self));
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_fork_beyond_the_largest_is_refused_before_it_is_read),
         cmocka_unit_test(a_stop_that_ends_no_chain_or_a_halt_by_votes_is_not_taken),
         cmocka_unit_test(a_fork_is_told_again_to_those_on_another_chain),
+        cmocka_unit_test(two_votes_for_a_decided_slot_convict_whoever_signed_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
 #include "gossip/training/state_load.h"
+#include "gossip/training/training.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
 enum { ROUNDS = 7 };
@@ -512,6 +513,29 @@ static void a_state_that_no_member_tells_of_any_more_gives_way_to_one_that_is_to
     kit_close(world);
 }
 
+/* The wait for a missing update begins when the state is chosen, not when an update was missing
+ * before. */
+static void a_trainer_that_takes_a_state_in_place_of_updates_is_stuck_from_then_on(void **state)
+{
+    kit_world *world;
+    dp_node *node = begin(&world);
+    const uint64_t round = node->ledger.round;
+    const dp_hash root = {{1, 1}};
+
+    (void)state;
+    certify(node, round, &root);
+    lose_updates(node, round - 6);
+    tells(node, 1, round, &root)->summary.saved_bytes = 1;
+    node->standing.applied = round - 6;
+    node->standing.applying = false;
+    node->catchup->stuck_at = (dp_time){5};
+    dp_train_replay(node);
+    assert_true(node->catchup->wants_state);
+    assert_int_equal(node->catchup->stuck_at.us, node->now.us);
+    node->standing.applied = round;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +554,7 @@ int main(void)
         cmocka_unit_test(a_chosen_state_that_is_here_already_is_kept_at_once),
         cmocka_unit_test(a_state_frees_a_trainer_that_waits_for_a_missing_update_before_it),
         cmocka_unit_test(a_state_that_no_member_tells_of_any_more_gives_way_to_one_that_is_told),
+        cmocka_unit_test(a_trainer_that_takes_a_state_in_place_of_updates_is_stuck_from_then_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,6 +295,27 @@ static void a_link_that_ends_in_order_is_watched_by_others_only(void **state)
     table_close(t);
 }
 
+/* Where a peer dialled from is no address to dial. */
+static void the_address_that_was_dialled_is_kept_if_none_is_known(void **state)
+{
+    (void)state;
+    table *t = table_of(MEMBERS, 7);
+    const dp_addr other = mesh_addr(99);
+    const dp_addr nowhere = {.family = 0};
+    for (uint32_t what = 0; what < 4; what++) {
+        const dp_peer peer = mesh_peer(20 + what);
+        dp_row *row = &t->members->rows[dp_members_find(t->members, &peer)];
+        uint8_t bytes[34];
+        row->member.n_addrs = what == 3 ? 1 : 0;
+        const dp_addr before = row->member.addrs[0];
+        (void)dp_members_link_up(t->members, t->now, 1, &peer, what == 1 ? &nowhere : &other,
+                                 mesh_credential(20 + what, bytes), what != 0, &t->out);
+        CHECK(row->member.n_addrs == (what >= 2 ? 1 : 0));
+        assert_memory_equal(&row->member.addrs[0], what == 2 ? &other : &before, sizeof other);
+    }
+    table_close(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +332,7 @@ int main(void)
         cmocka_unit_test(
             a_node_that_has_just_started_dials_twelve_and_the_others_after_two_seconds),
         cmocka_unit_test(a_link_that_ends_in_order_is_watched_by_others_only),
+        cmocka_unit_test(the_address_that_was_dialled_is_kept_if_none_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,6 +213,24 @@ static void a_fence_of_this_life_has_the_trainer_start_again_without_its_exchang
     kit_close(world);
 }
 
+/* Before it, its start may still be under way. */
+static void a_node_without_majority_works_alone_once_the_time_of_the_fallback_is_over(void **state)
+{
+    kit_world *world = without_majority();
+    dp_node *node = world->nodes[0].node;
+    dp_event tick = {.type = DP_EV_TICK};
+
+    (void)state;
+    node->mode = DP_MODE_JOINING;
+    node->started_at = (dp_time){node->now.us - node->beat.fallback_us};
+    step(world, &tick);
+    assert_int_equal(node->mode, DP_MODE_JOINING);
+    node->started_at.us--;
+    step(world, &tick);
+    assert_int_equal(node->mode, DP_MODE_GOSSIP);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +239,7 @@ int main(void)
         cmocka_unit_test(nobody_is_asked_to_void_an_exchange_that_may_still_end),
         cmocka_unit_test(work_is_exchanged_while_the_trainer_stands_at_the_newest_round_and_trains),
         cmocka_unit_test(a_fence_of_this_life_has_the_trainer_start_again_without_its_exchange),
+        cmocka_unit_test(a_node_without_majority_works_alone_once_the_time_of_the_fallback_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

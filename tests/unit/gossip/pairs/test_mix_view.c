@@ -525,6 +525,60 @@ static void an_acceptance_is_taken_as_its_author_signed_it(void **state)
     pool_close(p);
 }
 
+/* In the terms that the other hears, and in the row. */
+static void what_the_trainer_has_frozen_is_in_the_exchange_field_by_field(void **state)
+{
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
+    dp_event event = {.type = DP_EV_FROZEN,
+                      .u.frozen = {.root = {{1}},
+                                   .bytes = 2,
+                                   .f_root = {{3}},
+                                   .f_bytes = 4,
+                                   .steps = 5,
+                                   .tokens = 6,
+                                   .reach = {.leased = 7, .own = 8},
+                                   .energy = 9}};
+
+    (void)state;
+    for (uint32_t initiator = 0; initiator < 2; initiator++) {
+        mix->x = mix_row_of(4, initiator == 1, DP_MIX_MARK_PREPARED);
+        mix->x.own = (dp_mix_terms){.incarnation = 1};
+        memcpy(event.u.frozen.exchange, mix->x.id.bytes, sizeof event.u.frozen.exchange);
+        mix->state = DP_MIX_OFFERED;
+        CHECK(!dp_mix_frozen(mix, pool_now(p), &event, &p->out)); /* It does not wait for this. */
+        mix->state = DP_MIX_FREEZING;
+        CHECK(dp_mix_frozen(mix, pool_now(p), &event, &p->out));
+        CHECK(mix->state == (initiator == 1 ? DP_MIX_OFFERED : DP_MIX_FETCHING));
+        CHECK(mix->x.own.root.bytes[0] == 1 && mix->x.own.bytes == 2);
+        CHECK(mix->x.f_root.bytes[0] == 3 && mix->x.f_bytes == 4);
+        CHECK(mix->x.own.steps == 5 && mix->x.own.tokens == 6);
+        CHECK(mix->x.own.reach.leased == 7 && mix->x.own.reach.own == 8 && mix->energy == 9);
+        dp_mix_abort(mix, pool_now(p), false, &p->out);
+    }
+    pool_close(p);
+}
+
+static void of_an_exchange_that_was_given_up_nothing_stays(void **state)
+{
+    static const dp_mix_row none;
+    pool *const p = mix_linked_pool();
+    dp_mix *const mix = mix_begin_at(p);
+
+    (void)state;
+    mix->x = mix_row_of(4, true, DP_MIX_MARK_PREPARED);
+    mix->state = DP_MIX_OFFERED;
+    mix->fetched = mix->other_prepared = mix->abort_wanted = mix->rebuilding = true;
+    mix->op = 0;
+    dp_mix_abort(mix, pool_now(p), false, &p->out);
+    CHECK(mix->state == DP_MIX_IDLE && mix->op == 0);
+    CHECK(!mix->fetched && !mix->other_prepared && !mix->abort_wanted && !mix->rebuilding);
+    assert_memory_equal(&mix->x, &none, sizeof none);
+    const dp_mix_look look = dp_mix_view(mix);
+    CHECK(dp_peer_is_zero(&look.peer));
+    pool_close(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +597,8 @@ int main(void)
         cmocka_unit_test(a_decision_that_could_not_be_written_is_written_again_after_a_second),
         cmocka_unit_test(an_offer_that_comes_again_is_answered_once_its_terms_are_known),
         cmocka_unit_test(an_acceptance_is_taken_as_its_author_signed_it),
+        cmocka_unit_test(what_the_trainer_has_frozen_is_in_the_exchange_field_by_field),
+        cmocka_unit_test(of_an_exchange_that_was_given_up_nothing_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

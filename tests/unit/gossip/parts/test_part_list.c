@@ -368,6 +368,48 @@ static void of_two_words_about_one_object_the_record_is_judged_by_its_own(void *
     kit_close(world);
 }
 
+static void the_wait_for_a_part_follows_the_bytes_that_authors_say_it_has(void **state)
+{
+    kit_world *world = kit_undecided();
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    node->round->deadline.average_us = 1000 * DP_SECOND;
+    for (uint32_t i = 0; i < 3; i++) {
+        dp_part_list *parts = &kit_claim_by(node, i)->ready.parts;
+        for (uint32_t p = 0; p < parts->n; p++) {
+            parts->refs[p].bytes = (p + 1) * 10000000ULL;
+        }
+    }
+    const uint64_t third_us = dp_part_round_wait(node, 0).transfer_us / 3;
+    assert_true(third_us > 0);
+    assert_in_range(dp_part_round_wait(node, 1).transfer_us, 6 * third_us - 6, 6 * third_us + 6);
+    assert_in_range(dp_part_round_wait(node, DP_PARTS_MAX).transfer_us, 9 * third_us - 9,
+                    9 * third_us + 9);      /* Of the largest. */
+    kit_claim_by(node, 2)->evidence = true; /* Its author has told nobody of it. */
+    assert_in_range(dp_part_round_wait(node, 0).transfer_us, 2 * third_us - 2, 2 * third_us + 2);
+    kit_close(world);
+}
+
+static void the_object_of_a_source_is_wanted_for_a_sum_while_it_is_being_made(void **state)
+{
+    kit_world *world = kit_undecided();
+    dp_node *node = world->nodes[0].node;
+    dp_collecting *collecting = &node->parts->collects[1];
+
+    (void)state;
+    collecting->told = (dp_collect){.n = 1, .peers = {kit_peer(2)}};
+    for (uint32_t what = 0; what < 4; what++) {
+        collecting->duty.works = (what & 1U) != 0;
+        collecting->duty.done = (what & 2U) != 0;
+        assert_int_equal(dp_part_collect_wants(node, 1, kit_claim_by(node, 2)), what == 1);
+        assert_false(dp_part_collect_wants(node, 1, kit_claim_by(node, 0)));
+    }
+    collecting->duty = (dp_duty){.works = false};
+    collecting->told.n = 0;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +426,8 @@ int main(void)
         cmocka_unit_test(a_record_is_judged_by_the_results_that_it_names),
         cmocka_unit_test(a_result_that_is_known_only_by_a_record_is_followed),
         cmocka_unit_test(of_two_words_about_one_object_the_record_is_judged_by_its_own),
+        cmocka_unit_test(the_wait_for_a_part_follows_the_bytes_that_authors_say_it_has),
+        cmocka_unit_test(the_object_of_a_source_is_wanted_for_a_sum_while_it_is_being_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

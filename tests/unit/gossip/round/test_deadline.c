@@ -170,6 +170,17 @@ static void the_longer_grace_is_given_in_rounds_of_a_period_that_doubles(void **
     }
 }
 
+static void the_first_round_that_is_measured_is_the_average(void **state)
+{
+    dp_deadline deadline = of_three_seconds();
+
+    (void)state;
+    dp_deadline_measure(&deadline, 5 * DP_SECOND);
+    assert_int_equal(dp_deadline_length(&deadline), 5 * DP_SECOND);
+    dp_deadline_measure(&deadline, 9 * DP_SECOND);
+    assert_int_equal(dp_deadline_length(&deadline), 6 * DP_SECOND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +196,7 @@ int main(void)
         cmocka_unit_test(each_part_leaves_once_and_the_own_ones_do_not),
         cmocka_unit_test(a_node_that_sends_long_or_opens_late_trains_less_but_not_zero),
         cmocka_unit_test(the_longer_grace_is_given_in_rounds_of_a_period_that_doubles),
+        cmocka_unit_test(the_first_round_that_is_measured_is_the_average),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

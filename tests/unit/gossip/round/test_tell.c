@@ -105,12 +105,29 @@ static void a_halted_node_and_one_that_hears_no_majority_offer_to_all(void **sta
     kit_close(world);
 }
 
+static void a_member_offers_to_vote_once_it_has_been_up_for_long_enough(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    const uint32_t candidate = candidate_of(world);
+    dp_node *node = world->nodes[candidate].node;
+    node->manifest.voter_uptime_s = 2;
+    node->started_at = (dp_time){node->now.us - 2 * DP_SECOND + 1};
+    assert_int_equal(told_among(world, candidate, NODES).on_links, 0);
+    node->started_at.us--;
+    assert_int_equal(told_among(world, candidate, NODES).on_links, VOTERS);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_offer_is_carried_to_voters_without_a_link_in_a_small_run_alone),
         cmocka_unit_test(a_node_whose_disk_leads_to_no_state_does_not_offer_to_vote),
         cmocka_unit_test(a_halted_node_and_one_that_hears_no_majority_offer_to_all),
+        cmocka_unit_test(a_member_offers_to_vote_once_it_has_been_up_for_long_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -484,6 +484,30 @@ static void a_second_certificate_of_the_newest_slot_convicts_too(void **state)
     kit_close(world);
 }
 
+/* It hides every accept below it, also one that comes after other promises. */
+static void the_highest_promise_is_remembered(void **state)
+{
+    dp_witness *witness = calloc(1, sizeof *witness);
+    const dp_ledger ledger = {.slot = 8, .n_voters = 3};
+    const dp_vote first = promise(2, 0, 0);
+    const dp_vote highest = promise(8, 0, 0);
+    const dp_vote last = promise(5, 0, 0);
+    const dp_vote accept = vote(DP_MSG_ACCEPTED, 6, 1);
+    const dp_vote later = vote(DP_MSG_ACCEPTED, 9, 1);
+
+    (void)state;
+    assert_non_null(witness);
+    dp_witness_begin(witness, &ledger);
+    assert_null(dp_witness_take(witness, &first));
+    assert_null(dp_witness_take(witness, &highest));
+    assert_null(dp_witness_take(witness, &last));
+    assert_null(dp_witness_take(witness, &later));
+    const dp_vote *hides = dp_witness_take(witness, &accept);
+    assert_non_null(hides);
+    assert_int_equal(hides->ballot, 8);
+    free(witness);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +528,7 @@ int main(void)
         cmocka_unit_test(requests_for_records_are_served_at_a_bounded_rate),
         cmocka_unit_test(wishes_and_offers_about_nobody_take_no_place),
         cmocka_unit_test(a_second_certificate_of_the_newest_slot_convicts_too),
+        cmocka_unit_test(the_highest_promise_is_remembered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
