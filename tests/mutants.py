@@ -151,10 +151,23 @@ def failed_tests(output):
     return [line.split("] ", 1)[1].strip() for line in output.splitlines() if "[  FAILED  ]" in line and "test(s)" not in line]
 
 
-def run(command, seconds, broken):
+def leak_checker():
+    """The compiler's library that makes a program with a leak fail at its end. "": there is none, or it does not work here."""
+    path = subprocess.run(["cc", "-print-file-name=liblsan.so"], capture_output=True, text=True).stdout.strip()
+    if not os.path.isabs(path):
+        return ""
+    return path if subprocess.run(["nice", "true"], env=dict(os.environ, LD_PRELOAD=path), capture_output=True).returncode == 0 else ""
+
+
+LEAK_CHECKER = leak_checker()
+
+
+def run(command, seconds, broken, preload=""):
     environment = dict(os.environ)
     if broken:
         environment["LD_LIBRARY_PATH"] = str(BROKEN)
+    if preload:
+        environment["LD_PRELOAD"] = preload
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=max(seconds, 1))
     except subprocess.TimeoutExpired:
@@ -163,12 +176,12 @@ def run(command, seconds, broken):
 
 
 def by_unit(name, seconds, broken):
-    status, output = run(["nice", BUILD / name], max(seconds, 60), broken)  # All take seconds; a minute is no end.
+    status, output = run(["nice", BUILD / name], max(seconds, 60), broken, LEAK_CHECKER)  # All take seconds; a minute is no end.
     if status is None:
         return f"{name}: does not end"
     if status != 0:
         names = failed_tests(output)
-        return f"{name}: {names[0] if names else 'dies'}"
+        return f"{name}: {names[0] if names else 'leaks' if 'LeakSanitizer' in output else 'dies'}"
     return None
 
 
