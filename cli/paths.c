@@ -38,20 +38,29 @@ void dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX])
     }
 }
 
-void dp_path_socket(char path[DP_CLI_PATH_MAX])
+static void own_socket(char path[DP_CLI_PATH_MAX])
 {
     char dir[DP_CLI_PATH_MAX];
-    const char *chosen = environment("DPNODE_SOCKET");
     const char *runtime = environment("XDG_RUNTIME_DIR");
-    if (chosen != NULL) {
-        snprintf(path, DP_CLI_PATH_MAX, "%s", chosen);
-    } else if (geteuid() == 0) {
-        snprintf(path, DP_CLI_PATH_MAX, "/run/dpnode/dpnode.sock");
-    } else if (runtime != NULL && runtime[0] == '/') {
+    if (runtime != NULL && runtime[0] == '/') {
         snprintf(path, DP_CLI_PATH_MAX, "%s/dpnode/dpnode.sock", runtime);
     } else {
         standard_dir(dir);
         snprintf(path, DP_CLI_PATH_MAX, "%.480s/dpnode.sock", dir);
+    }
+}
+
+void dp_path_socket(char path[DP_CLI_PATH_MAX])
+{
+    const char *chosen = environment("DPNODE_SOCKET");
+    if (chosen != NULL) {
+        snprintf(path, DP_CLI_PATH_MAX, "%s", chosen);
+        return;
+    }
+    own_socket(path);
+    if (geteuid() == 0 ||
+        (access(path, F_OK) != 0 && euidaccess(DP_PATH_SYSTEM_SOCKET, R_OK | W_OK) == 0)) {
+        snprintf(path, DP_CLI_PATH_MAX, "%s", DP_PATH_SYSTEM_SOCKET);
     }
 }
 

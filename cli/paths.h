@@ -9,10 +9,13 @@
 
 enum { DP_CLI_PATH_MAX = 512 };
 
+/* Root's socket, which is that of the machine's daemon. */
+#define DP_PATH_SYSTEM_SOCKET "/run/dpnode/dpnode.sock"
+
 /* The daemon's directory: given (may be NULL), else DPNODE_DIR, else the standard. */
 void dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX]);
-/* The daemon's socket in DPNODE_SOCKET, else the standard one. May be longer than a socket's path
- * can be. */
+/* The daemon's socket in DPNODE_SOCKET, else the standard one: a user without a daemon gets that of
+ * the machine, if it may be opened. May be longer than a socket's path can be. */
 void dp_path_socket(char path[DP_CLI_PATH_MAX]);
 /* A program beside this one, or, if there is none, its bare name, so that PATH decides. */
 void dp_path_program(const char *name, char path[DP_CLI_PATH_MAX]);

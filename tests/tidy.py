@@ -74,7 +74,7 @@ ROOMS = {
         "control": "owner host history net peer trainer",
         ".": "control owner history host net peer trainer",
     },
-    "cli": {".": "", "doctor": ".", "watch": ".", "web": ". doctor watch", "top": ". watch", "verbs": ". doctor top watch web"},
+    "cli": {".": "", "start": ".", "doctor": ".", "watch": ".", "web": ". doctor watch", "top": ". watch", "verbs": ". start doctor top watch web"},
 }
 # The exception: sources of these rooms still include the struct of the whole node.
 ROOM_FILES_MAX = 35

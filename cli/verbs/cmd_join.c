@@ -5,7 +5,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/start.h"
+#include "cli/start/start.h"
 #include "cli/token.h"
 #include "cli/verbs/cmd_join.h"
 

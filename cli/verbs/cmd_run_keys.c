@@ -13,7 +13,7 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/qr.h"
-#include "cli/start.h"
+#include "cli/start/start.h"
 #include "cli/verbs/cmd_run.h"
 
 static json_t *choices_json(const dp_manifest_choice *choices, size_t count)

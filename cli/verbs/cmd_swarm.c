@@ -13,7 +13,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/start.h"
+#include "cli/start/start.h"
 #include "cli/verbs/cmd_join.h"
 #include "cli/verbs/cmd_rounds.h"
 #include "cli/verbs/cmd_run.h"

@@ -8,7 +8,7 @@
 #include "base/version.h"
 #include "cli/json.h"
 #include "cli/print.h"
-#include "cli/start.h"
+#include "cli/start/start.h"
 
 enum { DOWN_WAIT_MS = 30 * 1000 };
 

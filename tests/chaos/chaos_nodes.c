@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/start.h"
+#include "cli/start/start.h"
 #include "tests/chaos/chaos.h"
 
 enum {

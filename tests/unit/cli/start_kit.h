@@ -1,9 +1,9 @@
-/* A mock of all of cli/start.h, the start of daemons. For verbs that start one if none answers;
- * used with verb_kit.h. */
+/* A mock of all of cli/start/start.h, the start of daemons. For verbs that start one if none
+ * answers; used with verb_kit.h. */
 #ifndef DP_TESTS_UNIT_CLI_START_KIT_H
 #define DP_TESTS_UNIT_CLI_START_KIT_H
 
-#include "cli/start.h"
+#include "cli/start/start.h"
 #include "tests/unit/cli/verb_kit.h"
 
 static struct {

@@ -1,7 +1,7 @@
 /* Starts the daemon if none is running: the program beside this one, detached, with its output in
  * DIR/dpnoded.log. */
-#ifndef DP_CLI_START_H
-#define DP_CLI_START_H
+#ifndef DP_CLI_START_START_H
+#define DP_CLI_START_START_H
 
 #include <sys/types.h>
 

@@ -1,4 +1,4 @@
-#include "cli/start.h"
+#include "cli/start/start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,8 @@
 
 #include "cli/json.h"
 #include "cli/paths.h"
+#include "cli/start/start_owner.h"
+#include "cli/start/start_unit.h"
 
 enum {
     ASK_EVERY_MS = 10,
@@ -72,7 +74,8 @@ static off_t size_of(const char *path)
 }
 
 /* Runs in the child, and ends it. */
-static void become_daemon(const dp_start *start, const char *program, int out)
+static void become_daemon(const dp_start *start, const dp_start_owner *owner, const char *program,
+                          int out)
 {
     /* The verb joins or creates a run itself. */
     static const char *const first[] = {"DPNODE_TOKEN", "DPNODE_TOKEN_FILE", "DPNODE_CREATE_FROM"};
@@ -90,6 +93,11 @@ static void become_daemon(const dp_start *start, const char *program, int out)
     /* Replaces the standard streams, so that no program waits for the daemon's end of a pipe. */
     if (none < 0 || dup2(none, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(out, STDERR_FILENO) < 0) {
+        _exit(DP_EXIT_CANTCREATE);
+    }
+    if (dp_start_owner_become(owner) != DP_OK) {
+        dprintf(STDERR_FILENO, "dpnoded: cannot run as the user of %s: %s\n", start->dir,
+                strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
         _exit(DP_EXIT_CANTCREATE);
     }
     if (start->detach) {
@@ -211,15 +219,26 @@ static int open_log(const dp_start *start, dp_control_error *error)
 int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error)
 {
     char program[DP_CLI_PATH_MAX];
+    dp_start_owner owner;
     dp_path_program("dpnoded", program);
+    dp_start_owner_of(start->dir, &owner);
+    if (dp_start_owner_socket(&owner, start->socket) != DP_OK) {
+        cannot(start->socket, "the folder of the daemon's socket cannot be made", error);
+        return error->exit;
+    }
+    if (dp_start_owner_enter(&owner) != DP_OK) {
+        cannot(start->dir, "the daemon's directory belongs to another user", error);
+        return error->exit;
+    }
     const int out = open_log(start, error);
+    dp_start_owner_leave(&owner);
     if (out < 0) {
         return error->exit;
     }
     fflush(NULL);
     *pid = fork();
     if (*pid == 0) {
-        become_daemon(start, program, out);
+        become_daemon(start, &owner, program, out);
     }
     close(out);
     if (*pid < 0) {
@@ -283,6 +302,50 @@ int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
     }
 }
 
+static int open_started(const dp_cmd *cmd, dp_client *client, dp_control_error *error)
+{
+    const bool open = dp_client_open(client, cmd->socket, error) == DP_OK;
+    if (!open) {
+        dp_client_close(client);
+    }
+    return open ? 0 : error->exit;
+}
+
+/* Has the environment something to say to the daemon, which does not reach a unit? join reads
+ * DPNODE_TOKEN itself. */
+static bool environment_speaks(bool up)
+{
+    for (char **variable = environ; *variable != NULL; variable++) {
+        const bool token = strncmp(*variable, "DPNODE_TOKEN=", 13) == 0;
+        if (strncmp(*variable, "DPNODE_", 7) == 0 && (up || !token)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Would the daemon be that of the machine: root's, at the standard places? */
+static bool is_of_the_machine(const dp_cmd *cmd)
+{
+    return geteuid() == 0 && strcmp(cmd->socket, DP_PATH_SYSTEM_SOCKET) == 0 &&
+           dp_cmd_option(cmd, "dir") == NULL && dp_cmd_option(cmd, "listen") == NULL &&
+           !environment_speaks(strcmp(cmd->verb->name, "up") == 0);
+}
+
+/* Starts the unit of the machine's daemon and waits until it has read its store. */
+static dp_unit_start start_unit(const dp_cmd *cmd, dp_control_error *error)
+{
+    const struct timespec pause = {.tv_nsec = ASK_EVERY_MS * 1000000L};
+    const dp_unit_start unit =
+        is_of_the_machine(cmd) ? dp_start_unit(DP_UNIT_MANAGED, error) : DP_UNIT_NONE;
+    const uint64_t until = now_ms() + DP_START_MS_MAX;
+    while (unit == DP_UNIT_STARTED && now_ms() < until &&
+           ask_standing(cmd->socket, error) == STANDING_STARTS) {
+        nanosleep(&pause, NULL);
+    }
+    return unit;
+}
+
 int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_control_error *error)
 {
     char given[DP_CLI_PATH_MAX];
@@ -304,6 +367,14 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
                      "the directory's path is too long", given);
         return error->exit;
     }
+    const dp_unit_start unit = start_unit(cmd, error);
+    if (unit == DP_UNIT_FAILED) {
+        return error->exit;
+    }
+    if (unit == DP_UNIT_STARTED) {
+        *started = true;
+        return open_started(cmd, client, error);
+    }
     const char *listen = dp_cmd_option(cmd, "listen");
     const char *const extra[] = {listen != NULL ? "--listen" : NULL, listen, NULL};
     const dp_start start = {.dir = dir,
@@ -317,11 +388,7 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
         return status;
     }
     *started = true;
-    const bool open = dp_client_open(client, cmd->socket, error) == DP_OK;
-    if (!open) {
-        dp_client_close(client);
-    }
-    return open ? 0 : error->exit;
+    return open_started(cmd, client, error);
 }
 
 bool dp_start_would(const dp_cmd *cmd, char dir[DP_CLI_PATH_MAX])
