@@ -46,7 +46,10 @@ if(TARGET dpnode_cuda)
     install(TARGETS dpnode_cuda LIBRARY DESTINATION lib/dpnode) # compute/backend/plugin.c looks there.
 endif()
 install(FILES docs/man/dpnode.1 DESTINATION share/man/man1)
-install(FILES docs/man/dpnoded.8 DESTINATION share/man/man8)
+install(FILES docs/man/dpnoded.8 docs/man/dpnode-worker.8 DESTINATION share/man/man8)
+if(TARGET dpnode-web)
+    install(FILES docs/man/dpnode-web.1 DESTINATION share/man/man1)
+endif()
 install(FILES contrib/dpnode.bash DESTINATION share/bash-completion/completions RENAME dpnode)
 install(FILES contrib/dpnode.zsh DESTINATION share/zsh/site-functions RENAME _dpnode)
 install(FILES contrib/dpnode.fish DESTINATION share/fish/vendor_completions.d)
@@ -56,12 +59,16 @@ install(DIRECTORY contrib/prometheus contrib/script DESTINATION ${DP_DOC_DIR}/co
 install(DIRECTORY docs/ DESTINATION ${DP_DOC_DIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png" PATTERN man EXCLUDE
     PATTERN records EXCLUDE PATTERN decisions EXCLUDE)
 
-# The unit names the program where it lies.
-install(CODE "set(unit [[${CMAKE_SOURCE_DIR}/contrib/dpnoded.service]])")
+# The units name the program where it lies: that of the machine, and that of a user.
+install(CODE "set(contrib [[${CMAKE_SOURCE_DIR}/contrib]])")
 install(CODE [[
-    set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/systemd/system/dpnoded.service")
-    file(READ "${unit}" text)
-    string(REPLACE "/usr/bin/dpnoded" "${CMAKE_INSTALL_PREFIX}/bin/dpnoded" text "${text}")
-    message(STATUS "Installing: ${to}")
-    file(WRITE "${to}" "${text}")
+    foreach(unit system/dpnoded.service user/dpnoded-user.service)
+        get_filename_component(manager "${unit}" DIRECTORY)
+        get_filename_component(name "${unit}" NAME)
+        set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/systemd/${manager}/dpnoded.service")
+        file(READ "${contrib}/${name}" text)
+        string(REPLACE "/usr/bin/dpnoded" "${CMAKE_INSTALL_PREFIX}/bin/dpnoded" text "${text}")
+        message(STATUS "Installing: ${to}")
+        file(WRITE "${to}" "${text}")
+    endforeach()
 ]])

@@ -2,17 +2,21 @@
 """The installed dpnode is complete: cmake --install, with a prefix and with DESTDIR, installs programs that find each other and their plugin, with
 documents and unit; it reports a folder that it cannot write. A plugin is also found in the build folder."""
 
+import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
 from systemtest import BINARIES, TINY, SystemTest, tiny_text  # noqa: E402
 
-BESIDE = ("share/man/man1/dpnode.1", "share/man/man8/dpnoded.8", "share/bash-completion/completions/dpnode",
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+BESIDE = ("share/man/man1/dpnode.1", "share/man/man8/dpnoded.8", "share/man/man8/dpnode-worker.8", "share/bash-completion/completions/dpnode",
           "share/zsh/site-functions/_dpnode", "share/fish/vendor_completions.d/dpnode.fish",
           "share/doc/dpnode/README.md", "share/doc/dpnode/docs/PROTOCOL.md", "share/doc/dpnode/docs/examples/kjv.yaml",
           "share/doc/dpnode/LICENSE", "share/doc/dpnode/docs/web.png", "share/doc/dpnode/contrib/prometheus/alerts.yml")
@@ -56,8 +60,9 @@ class Install(SystemTest):
         self.assertEqual(sorted(os.listdir(os.path.join(self.prefix, "bin"))), PROGRAMS)
         for name in BESIDE:
             self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)
-        with open(os.path.join(self.prefix, "lib/systemd/system/dpnoded.service"), encoding="utf-8") as unit:
-            self.assertIn(f"ExecStart={self.prefix}/bin/dpnoded ", unit.read())
+        for manager in ("system", "user"):
+            with open(os.path.join(self.prefix, f"lib/systemd/{manager}/dpnoded.service"), encoding="utf-8") as unit:
+                self.assertRegex(unit.read(), rf"(?m)^ExecStart={self.prefix}/bin/dpnoded( |$)")
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         last = self.run_installed("swarm", "-n", "2", "--rounds", "2", self.file("tiny.yaml", TINY), "--text", text)
         self.assertEqual(len(last["peers"]), 2, last)
@@ -107,6 +112,29 @@ class Install(SystemTest):
         self.assertIn(f"dpnode cannot be installed in {self.folder.path}/file: ", said)
         self.assertIn("Fix: install as root", said)
         self.assertNotIn("Installing", done.stdout)
+
+
+class Release(unittest.TestCase):
+    def test_every_file_that_names_the_version_names_the_same(self):
+        with open(os.path.join(ROOT, "base", "version.h"), encoding="utf-8") as file:
+            version = re.search(r'DP_VERSION_TEXT "([^"]+)"', file.read()).group(1)
+        named = {"python/pyproject.toml": f'version = "{version}"', "python/dpnode/__init__.py": f'__version__ = "{version}"',
+                 "debian/changelog": f"dpnode ({version}) "}
+        named.update((os.path.relpath(page, ROOT), f'"dpnode {version}"') for page in glob.glob(os.path.join(ROOT, "docs", "man", "*.[18]")))
+        self.assertEqual(len(named), 3 + len(os.listdir(os.path.join(ROOT, "docs", "man"))))
+        for name, words in named.items():
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                self.assertIn(words, file.read(), name)
+
+    def test_the_image_needs_the_packages_that_a_build_needs(self):
+        """docker/Dockerfile builds for any architecture of Debian: it names none. It has the libraries of debian/control."""
+        with open(os.path.join(ROOT, "docker", "Dockerfile"), encoding="utf-8") as file:
+            image = re.sub(r"^#.*\n", "", file.read(), flags=re.MULTILINE)
+        with open(os.path.join(ROOT, "debian", "control"), encoding="utf-8") as file:
+            control = file.read()
+        self.assertIsNone(re.search(r"amd64|x86|arm64|aarch64", image))
+        needed = set(re.findall(r"\blib[a-z0-9]+-dev\b", control))
+        self.assertLessEqual(needed, set(re.findall(r"\blib[a-z0-9]+-dev\b", image)))
 
 
 if __name__ == "__main__":
