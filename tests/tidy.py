@@ -50,6 +50,7 @@ ROOMS = {
     "compute": {
         "machine": "",
         "cpu": "",
+        "rules": "",
         "codec": "cpu",
         "data": "",
         "model": "cpu machine",
@@ -58,7 +59,7 @@ ROOMS = {
         "unicode": "",
         "text": "data machine unicode",
         "format": "cpu machine model text",
-        "trainer": "backend codec data machine model outer text unicode",
+        "trainer": "backend codec data machine model outer rules text unicode",
         "worker": "backend codec cpu data format machine model outer text trainer unicode",
         "cuda": "backend codec cpu machine model outer",
         ".": "backend format machine worker",

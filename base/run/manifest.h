@@ -74,7 +74,7 @@ typedef enum dp_precision_kind {
     DP_PRECISION_FP16 = 3
 } dp_precision_kind;
 
-/* Scaling of the learning rate by the size of the batch (compute/model/schedule.h). */
+/* Scaling of the learning rate by the size of the batch (compute/rules/schedule.h). */
 typedef enum dp_batch_rule {
     DP_BATCH_NONE = 1,
     DP_BATCH_LINEAR = 2,

@@ -24,8 +24,8 @@
 #include "compute/backend/backend.h"
 #include "compute/data/data.h"
 #include "compute/model/optim.h"
-#include "compute/model/scaler.h"
-#include "compute/model/spike.h"
+#include "compute/rules/scaler.h"
+#include "compute/rules/spike.h"
 
 typedef struct dp_trainer dp_trainer;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "compute/backend/plugin.h"
-#include "compute/model/scaler.h"
+#include "compute/rules/scaler.h"
 #include "compute/trainer/trainer_keep.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "compute/model/spike.h"
+#include "compute/rules/spike.h"
 
 enum { Z = 8 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "compute/cpu/precision.h"
-#include "compute/model/scaler.h"
+#include "compute/rules/scaler.h"
 
 static void overflow_halves_and_a_thousand_good_steps_double(void **state)
 {

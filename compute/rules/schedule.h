@@ -1,8 +1,8 @@
 /* The learning rate as a pure function of the tokens that the run has committed, to the last bit
  * the same on every node and after every restart: in a run that exchanges gradients it moves the
  * replicated weights. */
-#ifndef DP_COMPUTE_MODEL_SCHEDULE_H
-#define DP_COMPUTE_MODEL_SCHEDULE_H
+#ifndef DP_COMPUTE_RULES_SCHEDULE_H
+#define DP_COMPUTE_RULES_SCHEDULE_H
 
 #include <stdint.h>
 

@@ -8,8 +8,8 @@
  * series from counting as a spike. Dropping the batches around a spike is what Chowdhery et al.
  * 2022 (PaLM, section 5.1) did by hand. A lasting level is no spike: after DP_SPIKE_ROW_MAX in a
  * row the next value is good and the series begins anew. */
-#ifndef DP_COMPUTE_MODEL_SPIKE_H
-#define DP_COMPUTE_MODEL_SPIKE_H
+#ifndef DP_COMPUTE_RULES_SPIKE_H
+#define DP_COMPUTE_RULES_SPIKE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/model/schedule.h"
+#include "compute/rules/schedule.h"
 
 static const dp_schedule base = {.kind = DP_SCHEDULE_COSINE,
                                  .peak = 1e-3,

@@ -1,4 +1,4 @@
-#include "compute/model/spike.h"
+#include "compute/rules/spike.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * A step whose gradients are not finite is skipped and halves the scale; so many good steps in a
  * row double it. The scale is a power of two, so that it changes no bits of values that do not
  * overflow, and stays within the bounds below. */
-#ifndef DP_COMPUTE_MODEL_SCALER_H
-#define DP_COMPUTE_MODEL_SCALER_H
+#ifndef DP_COMPUTE_RULES_SCALER_H
+#define DP_COMPUTE_RULES_SCALER_H
 
 #include <stdbool.h>
 #include <stdint.h>

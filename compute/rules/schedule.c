@@ -1,4 +1,4 @@
-#include "compute/model/schedule.h"
+#include "compute/rules/schedule.h"
 
 #include <math.h>
 #include <stdbool.h>

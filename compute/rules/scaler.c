@@ -1,4 +1,4 @@
-#include "compute/model/scaler.h"
+#include "compute/rules/scaler.h"
 
 #include <math.h>
 
