@@ -17,9 +17,18 @@
 enum { KEY_MAX = 64, KEYS_MAX = 128 };
 
 /* Text keys come first, then the rows of words and the rows of numbers of base/run/manifest.h. */
-typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_FROM, KEY_PRESET, KEY_MODE, TEXT_KEYS } text_key;
-static const char *const text_keys[TEXT_KEYS] = {"name", "text", "from", "model.preset",
-                                                 "round.mode"};
+typedef enum text_key {
+    KEY_NAME,
+    KEY_TEXT,
+    KEY_FROM,
+    KEY_MODEL_FROM, /* the same */
+    KEY_PRESET,
+    KEY_TARGETS,
+    KEY_MODE,
+    TEXT_KEYS
+} text_key;
+static const char *const text_keys[TEXT_KEYS] = {
+    "name", "text", "from", "model.from", "model.preset", "model.adapt.targets", "round.mode"};
 
 typedef struct reading {
     yaml_parser_t parser;
@@ -254,6 +263,46 @@ static dp_status take_mode(const reading *self, const yaml_mark_t *mark, const c
     return DP_OK;
 }
 
+/* A word of model.adapt.targets. */
+static dp_status take_target(const reading *self, const yaml_mark_t *mark, const char *word)
+{
+    const uint32_t bits = dp_adapt_bits(word);
+    if (bits == 0) {
+        size_t count = 0;
+        const dp_adapt_word *const words = dp_adapt_words(&count);
+        dp_nearest nearest = {.word = word};
+        for (size_t i = 0; i < count; i++) {
+            dp_nearest_offer(&nearest, words[i].word);
+        }
+        tell_nearest(self, "model.adapt.targets", &nearest);
+        return complain(self, mark,
+                        "model.adapt.targets has \"%.32s\", which is no linear layer of a block; "
+                        "there are all, attention, q_proj, k_proj, v_proj, o_proj, gate_proj, "
+                        "up_proj, down_proj, and for gpt2 c_attn, attn.c_proj, c_fc, mlp.c_proj",
+                        word);
+    }
+    /* All of them is 0, as if not given: the linear layers that the family has. */
+    self->file->manifest.adapt_targets |= bits != DP_ADAPT_ALL ? bits : 0;
+    return DP_OK;
+}
+
+/* "q_proj, v_proj". */
+static dp_status take_targets(const reading *self, const yaml_mark_t *mark, const char *value)
+{
+    char text[DP_ADAPT_TEXT_MAX];
+    if (value[0] == '\0' || strlen(value) >= sizeof text) {
+        return complain(self, mark, "model.adapt.targets must have 1 to %zu bytes",
+                        sizeof text - 1);
+    }
+    memcpy(text, value, strlen(value) + 1);
+    char *rest = NULL;
+    char *word = strtok_r(text, ", ", &rest);
+    for (; word != NULL; word = strtok_r(NULL, ", ", &rest)) {
+        DP_TRY(take_target(self, mark, word));
+    }
+    return DP_OK;
+}
+
 static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, const char *value)
 {
     dp_manifest_file *const file = self->file;
@@ -264,7 +313,10 @@ static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, 
     if (key == KEY_TEXT) {
         return take_text(self, mark, name, value, file->text_path, sizeof file->text_path);
     }
-    if (key == KEY_FROM) {
+    if ((key == KEY_FROM || key == KEY_MODEL_FROM) && file->from_path[0] != '\0') {
+        return complain(self, mark, "from and model.from are the same key; it is given twice");
+    }
+    if (key == KEY_FROM || key == KEY_MODEL_FROM) {
         return take_text(self, mark, name, value, file->from_path, sizeof file->from_path);
     }
     if (key == KEY_PRESET) {
@@ -272,6 +324,9 @@ static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, 
     }
     if (key == KEY_MODE) {
         return take_mode(self, mark, value);
+    }
+    if (key == KEY_TARGETS) {
+        return take_targets(self, mark, value);
     }
     key -= TEXT_KEYS;
     return key < self->n_choices
@@ -361,11 +416,36 @@ static dp_status find_key(reading *self, const yaml_mark_t *mark, const char *se
     return unknown_key(self, mark, full);
 }
 
+/* The words of a list whose start has been read. */
+static dp_status read_targets(reading *self)
+{
+    for (;;) { /* Each iteration consumes bytes of a bounded file. */
+        yaml_event_t event;
+        const char *text = NULL;
+        DP_TRY(next_event(self, &event));
+        const bool over = event.type == YAML_SEQUENCE_END_EVENT;
+        dp_status status = over ? DP_OK : scalar_text(self, &event, "a layer", &text);
+        if (status == DP_OK && !over) {
+            status = take_target(self, &event.start_mark, text);
+        }
+        yaml_event_delete(&event);
+        if (status != DP_OK || over) {
+            return status;
+        }
+    }
+}
+
 static dp_status read_value(reading *self, size_t key)
 {
     yaml_event_t event;
     const char *text = NULL;
     DP_TRY(next_event(self, &event));
+    if (key == KEY_TARGETS && event.type == YAML_SEQUENCE_START_EVENT &&
+        event.data.sequence_start.anchor == NULL && event.data.sequence_start.tag == NULL) {
+        self->marks[key] = event.start_mark;
+        yaml_event_delete(&event);
+        return read_targets(self);
+    }
     dp_status status = scalar_text(self, &event, "a value", &text);
     if (status == DP_OK) {
         self->marks[key] = event.start_mark;
@@ -375,30 +455,8 @@ static dp_status read_value(reading *self, size_t key)
     return status;
 }
 
-/* Pairs up to the end of a section, whose start has been read. */
-static dp_status read_section(reading *self, const char *section)
-{
-    for (;;) { /* Each iteration consumes bytes of a bounded file. */
-        yaml_event_t event;
-        const char *name = NULL;
-        size_t key = 0;
-        DP_TRY(next_event(self, &event));
-        if (event.type == YAML_MAPPING_END_EVENT) {
-            yaml_event_delete(&event);
-            return DP_OK;
-        }
-        dp_status status = scalar_text(self, &event, "a key", &name);
-        if (status == DP_OK) {
-            status = find_key(self, &event.start_mark, section, name, &key);
-        }
-        yaml_event_delete(&event);
-        DP_TRY(status);
-        DP_TRY(read_value(self, key));
-    }
-}
-
-/* "model:" was read; its section must follow. */
-static dp_status enter_section(reading *self, const char *name)
+/* The beginning of a section. */
+static dp_status open_section(reading *self, const char *name)
 {
     yaml_event_t event;
     DP_TRY(next_event(self, &event));
@@ -410,7 +468,49 @@ static dp_status enter_section(reading *self, const char *name)
         status = complain(self, &event.start_mark, "a manifest cannot have anchors and tags");
     }
     yaml_event_delete(&event);
-    DP_TRY(status);
+    return status;
+}
+
+/* Pairs up to the end of a section, whose start has been read. */
+static dp_status read_section(reading *self, const char *section)
+{
+    char inner[KEY_MAX] = ""; /* the section inside this one that is being read */
+    for (;;) {                /* Each iteration consumes bytes of a bounded file. */
+        yaml_event_t event;
+        const char *name = NULL;
+        char full[KEY_MAX] = "";
+        size_t key = 0;
+        bool within = false;
+        DP_TRY(next_event(self, &event));
+        if (event.type == YAML_MAPPING_END_EVENT) {
+            yaml_event_delete(&event);
+            if (inner[0] == '\0') {
+                return DP_OK;
+            }
+            inner[0] = '\0';
+            continue;
+        }
+        dp_status status = scalar_text(self, &event, "a key", &name);
+        if (status == DP_OK) {
+            snprintf(full, sizeof full, "%.20s.%.40s", section, name);
+            within = inner[0] == '\0' && is_section(self, full);
+            status = within ? DP_OK
+                            : find_key(self, &event.start_mark, inner[0] != '\0' ? inner : section,
+                                       name, &key);
+        }
+        yaml_event_delete(&event);
+        DP_TRY(status);
+        DP_TRY(within ? open_section(self, full) : read_value(self, key));
+        if (within) {
+            memcpy(inner, full, sizeof inner);
+        }
+    }
+}
+
+/* "model:" was read; its section must follow. */
+static dp_status enter_section(reading *self, const char *name)
+{
+    DP_TRY(open_section(self, name));
     return read_section(self, name);
 }
 

@@ -5,11 +5,12 @@
  *   name: kjv                    # and text: PATH, from: PATH, relative to the file
  *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; keys given besides a preset
  *     override it
+ *   model: {from: PATH, adapt: {rank: 8, targets: [q_proj, v_proj]}}   # the same as from: PATH
  *   round: {mode: diloco}        # the same with base/run/run_mode.h
  *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole
  *     (train.lr: 3e-3)
- * Refused: anchors, aliases and tags, a key twice, more than one document, nesting deeper than a
- * section, more than DP_YAML_BYTES_MAX bytes. */
+ * Refused: anchors, aliases and tags, a key twice, more than one document, nesting deeper than
+ * model.adapt, more than DP_YAML_BYTES_MAX bytes. */
 #ifndef DP_CLI_MANIFEST_YAML_H
 #define DP_CLI_MANIFEST_YAML_H
 

@@ -86,6 +86,7 @@ void dp_plan_print(const json_t *plan, bool external)
                 {"moments", "state of the optimizer"},
                 {"anchors", "theta, error feedback, published and frozen work"},
                 {"packed", "weights packed for products"},
+                {"base", "weights below the adapters"},
                 {"data", "training data"},
                 {"buffers", "buffers for states and updates"},
                 {"activations", "activations and their gradients"},
@@ -96,8 +97,9 @@ void dp_plan_print(const json_t *plan, bool external)
     printf("Memory that %s for %s parameters:\n",
            external ? "a node of this run needs, without the script," : "training needs", text);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (external && dp_json_real(plan, rows[i].key, 0) == 0) {
-            continue; /* No network, no optimizer, no data. */
+        const bool maybe = external || strcmp(rows[i].key, "base") == 0;
+        if (maybe && dp_json_real(plan, rows[i].key, 0) == 0) {
+            continue; /* No network, no optimizer, no data; no adapters. */
         }
         dp_print_bytes((uint64_t)dp_json_real(plan, rows[i].key, 0), text);
         printf("  %10s  %s\n", text, rows[i].text);
@@ -112,6 +114,9 @@ void dp_plan_print(const json_t *plan, bool external)
         printf("%s fits: this machine has %s; the script that trains the model needs more on top\n",
                dp_print_mark(true), there);
         return;
+    }
+    if (dp_json_real(plan, "base", 0) > 0) {
+        printf("  The CPU trains adapters; a graphics card does not yet.\n");
     }
     const double at_once = dp_json_real(plan, "rows", 0);
     printf("%s fits: this machine has %s; trains %.0f %s at a time, recomputes: %s, packed "

@@ -10,9 +10,9 @@
  *                                                      backend only if the model fits there, else
  *                                                      exit 69
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN] [--gguf TYPE | --llmc
- *     TYPE]
- *   dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]   its newest
- *     checkpoint; print {"step"}
+ *     TYPE | --merged] [--base FILE]   FILE: the object below adapters
+ *   dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE | --merged]   its
+ *     newest checkpoint; print {"step", "files"}
  *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that
  *     can start from them
  *   dpnode-worker --tensors FILE                       look at a safetensors file as a run of any
@@ -67,7 +67,8 @@ enum mode {
     EXPORT = 'e',
     MODEL = 'd' + 256,
     TENSORS = 't' + 256
-}; /* its option */
+};                                             /* its option */
+enum { MERGED = 'm' + 256, BASE = 'b' + 256 }; /* other options */
 
 typedef struct arguments {
     int mode;
@@ -87,6 +88,8 @@ typedef struct arguments {
     const char *manifest;
     const char *gguf;
     const char *llmc;
+    const char *base; /* NULL: none */
+    bool merged;
     const char *script; /* NULL: no socket for scripts */
 } arguments;
 
@@ -98,8 +101,9 @@ static int usage(FILE *out)
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
           "                     [--backend B] [--threads N] [--processes N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN]\n"
-          "                     [--gguf TYPE | --llmc TYPE]\n"
-          "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]\n"
+          "                     [--gguf TYPE | --llmc TYPE | --merged] [--base FILE]\n"
+          "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER\n"
+          "                     [--gguf TYPE | --llmc TYPE | --merged]\n"
           "       dpnode-worker --model WEIGHTS\n"
           "       dpnode-worker --tensors FILE\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
@@ -141,6 +145,8 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"manifest", required_argument, NULL, 'a'},
                                             {"gguf", required_argument, NULL, 'g'},
                                             {"llmc", required_argument, NULL, 'c'},
+                                            {"base", required_argument, NULL, BASE},
+                                            {"merged", no_argument, NULL, MERGED},
                                             {"data", required_argument, NULL, 'd'},
                                             {"patience", required_argument, NULL, 'i'},
                                             {"umask", required_argument, NULL, 'u'},
@@ -175,6 +181,8 @@ static bool parse(int argc, char **argv, arguments *args)
         args->manifest = option == 'a' ? optarg : args->manifest;
         args->gguf = option == 'g' ? optarg : args->gguf;
         args->llmc = option == 'c' ? optarg : args->llmc;
+        args->base = option == BASE ? optarg : args->base;
+        args->merged = args->merged || option == MERGED;
         args->script = option == 's' ? optarg : args->script;
         good = good && (option != 'u' || set_umask(optarg));
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
@@ -191,12 +199,18 @@ static int export_solo(const arguments *args, char **words)
     dp_why why = {{0}};
     uint64_t steps = 0;
     const dp_standalone_look look = {.folder = words[0], .threads = (size_t)args->threads};
-    const dp_export_job to = {.folder = words[1], .gguf = args->gguf, .llmc = args->llmc};
-    const dp_status status = dp_standalone_export(&look, &to, &steps, &why);
+    const dp_export_job to = {
+        .folder = words[1], .gguf = args->gguf, .llmc = args->llmc, .merged = args->merged};
+    const char *const *files = NULL;
+    const dp_status status = dp_standalone_export(&look, &to, &steps, &files, &why);
     if (status != DP_OK) {
         return dp_tool_complain(status, &why);
     }
-    printf("{\"step\": %" PRIu64 "}\n", steps);
+    printf("{\"step\": %" PRIu64 ", \"files\": [", steps);
+    for (size_t i = 0; files[i] != NULL; i++) {
+        printf("%s\"%s\"", i == 0 ? "" : ", ", files[i]);
+    }
+    printf("]}\n");
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
@@ -238,7 +252,9 @@ static int export_model(const arguments *args, char **words)
                                .tokenizer = words[2],
                                .folder = words[3],
                                .gguf = args->gguf,
-                               .llmc = args->llmc};
+                               .llmc = args->llmc,
+                               .base = args->base,
+                               .merged = args->merged};
     const dp_status status = dp_export(&job, &why);
     return status == DP_OK ? EX_OK : dp_tool_complain(status, &why);
 }
@@ -291,15 +307,17 @@ static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice
     const uint64_t given = args->memory << 20;
     const uint64_t data = manifest->n_shards > 0 ? dp_manifest_data_bytes(manifest) : args->data;
     /* The data stays in the machine's memory, which is not part of a card's plan. */
-    const bool on_cpu = choice->backend == dp_backend_cpu();
-    const uint32_t processes = on_cpu && args->processes > 1 ? (uint32_t)args->processes : 0;
+    const bool adapts = dp_manifest_adapts(manifest);
+    const bool on_cpu = choice->backend == dp_backend_cpu() || adapts;
+    const bool several = on_cpu && args->processes > 1 && !adapts;
+    const uint32_t processes = several ? (uint32_t)args->processes : 0;
     const dp_plan_request request = {.manifest = manifest,
                                      .threads = threads_of(args, processes),
                                      .budget = given,
                                      .data = on_cpu ? data : 0,
                                      .processes = processes,
                                      .lanes = processes};
-    return dp_manifest_external(manifest)
+    return dp_manifest_external(manifest) || adapts
                ? dp_backend_cpu()->plan(0, &request, plan, why) /* It alone has such a model. */
                : dp_process_group_plan_choice(choice, &request, plan, why);
 }

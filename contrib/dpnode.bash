@@ -39,7 +39,7 @@ _dpnode() {
     'ckpt') words='ls verify export --help' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
-    'ckpt export') words="--gguf --llmc --from --force $common" ;;
+    'ckpt export') words="--gguf --llmc --merged --from --force $common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
     'eval'*) words="--tokens --data $common" ;;
     'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;

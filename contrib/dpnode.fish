@@ -119,6 +119,7 @@ complete -c dpnode -n '__dpnode_next ckpt' -f -a verify -d 'read every checkpoin
 complete -c dpnode -n '__dpnode_next ckpt' -f -a export -d 'write the model to a folder, in a format that other programs read'
 complete -c dpnode -n '__dpnode_typed ckpt export' -l gguf -r -d 'write model.gguf for llama.cpp: f32, f16, bf16 or q8_0'
 complete -c dpnode -n '__dpnode_typed ckpt export' -l llmc -r -d 'write model.bin for llm.c: f32 or bf16'
+complete -c dpnode -n '__dpnode_typed ckpt export' -l merged -d 'of a run with adapters: write the whole model, base included'
 complete -c dpnode -n '__dpnode_typed ckpt export' -l from -r -d 'folder of `dpnode train`: export its newest checkpoint, without a daemon'
 complete -c dpnode -n '__dpnode_typed ckpt export' -l force -d 'overwrite an existing model'
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a sample -d 'generate text with the current weights'

@@ -34,6 +34,12 @@ static const dp_manifest_row rows[] = {
         "Base of the rotary angles; 0: 10000 for llama, none for gpt2."),
     ROW(softcap_milli, "model.softcap", "1e-3", 1000, 0, 1000000, 0,
         "Logits x become s tanh(x / s); 0 turns it off."),
+    ROW(adapt_rank, "model.adapt.rank", "", 1, 0, DP_ADAPT_RANK_MAX, 0,
+        "Adapters of so many rows beside the linear layers are all that is trained; 0: every "
+        "weight "
+        "is."),
+    ROW(adapt_alpha_milli, "model.adapt.alpha", "1e-3", 1000, 0, 10000000, 0,
+        "Adapters count alpha / rank times; 0: alpha is the rank."),
     ROW(model_seed, "model.seed", "", 1, 0, UINT64_MAX, 1,
         "Seed of the first weights and of the data order."),
     ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50,
@@ -178,6 +184,8 @@ static const dp_manifest_word precisions[] = {
     {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
+static const dp_manifest_word bases[] = {
+    {"bf16", DP_BASE_BF16}, {"fp32", DP_BASE_FP32}, {"int8", DP_BASE_INT8}, {"nf4", DP_BASE_NF4}};
 static const dp_manifest_word trusts[] = {{"members", DP_TRUST_MEMBERS}, {"open", DP_TRUST_OPEN}};
 #define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
 static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
@@ -191,6 +199,8 @@ static const dp_manifest_choice choices[] = {
            "Norms of the heads of q and k; llama only."),
     CHOICE(head, "model.head", DP_HEAD_OWN, heads,
            "Whether logits use the embedding; standard: tied for gpt2, untied for llama."),
+    CHOICE(base_kind, "model.adapt.base", DP_BASE_BF16, bases,
+           "Number format of the linear layers below adapters, as every node holds them."),
     CHOICE(schedule, "train.schedule", DP_SCHEDULE_COSINE, schedules,
            "Schedule of the learning rate over the committed tokens."),
     CHOICE(optimizer, "train.optimizer", DP_OPTIM_ADAMW, optimizers,
@@ -294,7 +304,10 @@ dp_model_config dp_manifest_model(const dp_manifest *manifest)
                              .activation = manifest->activation,
                              .qk_norm = manifest->qk_norm,
                              .head = manifest->head,
-                             .softcap_milli = manifest->softcap_milli};
+                             .softcap_milli = manifest->softcap_milli,
+                             .adapt_rank = manifest->adapt_rank,
+                             .adapt_alpha_milli = manifest->adapt_alpha_milli,
+                             .adapt_targets = manifest->adapt_targets};
 }
 
 void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config)
@@ -314,6 +327,9 @@ void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config)
     manifest->qk_norm = config->qk_norm;
     manifest->head = config->head;
     manifest->softcap_milli = config->softcap_milli;
+    manifest->adapt_rank = config->adapt_rank;
+    manifest->adapt_alpha_milli = config->adapt_alpha_milli;
+    manifest->adapt_targets = config->adapt_targets;
 }
 
 void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size)
@@ -360,6 +376,11 @@ uint32_t dp_manifest_moments(const dp_manifest *manifest)
 bool dp_manifest_external(const dp_manifest *manifest)
 {
     return manifest->arch == DP_ARCH_EXTERNAL;
+}
+
+bool dp_manifest_adapts(const dp_manifest *manifest)
+{
+    return manifest->adapt_rank > 0;
 }
 
 uint64_t dp_manifest_parameters(const dp_manifest *manifest)
@@ -455,6 +476,35 @@ static dp_status check_external(const dp_manifest *m, dp_why *why)
     return DP_OK;
 }
 
+/* The object of the base is there with its size, or neither is. */
+static dp_status check_base(const dp_manifest *m, dp_why *why)
+{
+    if (!dp_manifest_adapts(m)) {
+        return m->base_kind == DP_BASE_BF16 && m->base_bytes == 0 && dp_hash_is_zero(&m->base)
+                   ? DP_OK
+                   : dp_why_set(why, DP_BADARG,
+                                "model.adapt.base is given and model.adapt.rank is not: write a "
+                                "rank, such as 8, or delete model.adapt");
+    }
+    if (m->optimizer == DP_OPTIM_MUON) {
+        return dp_why_set(why, DP_BADARG,
+                          "train.optimizer muon is for whole matrices, and model.adapt trains the "
+                          "factors of some: write train.optimizer adamw");
+    }
+    if (m->n_shards >= DP_MANIFEST_SHARDS_MAX) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data has %u shards; a run with model.adapt may have %d", m->n_shards,
+                          DP_MANIFEST_SHARDS_MAX - 1);
+    }
+    if ((m->base_bytes == 0) != dp_hash_is_zero(&m->base) || m->base_bytes > DP_OBJECT_BYTES_MAX) {
+        return dp_why_set(why, DP_BADARG,
+                          "the base has %llu bytes; it may have 8 GiB: write a smaller "
+                          "model.adapt.base, such as nf4",
+                          (unsigned long long)m->base_bytes);
+    }
+    return DP_OK;
+}
+
 static dp_status check_codec(const dp_manifest *manifest, dp_why *why)
 {
     return dp_codec_options_check(manifest->codec, 0, manifest->codec_keep, DP_CODEC_BITS_DEFAULT,
@@ -507,6 +557,7 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
     }
     DP_TRY(check_model(manifest, why));
     DP_TRY(check_external(manifest, why));
+    DP_TRY(check_base(manifest, why));
     DP_TRY(check_codec(manifest, why));
     DP_TRY(dp_manifest_check_rounds(manifest, why));
     if (manifest->warmup_tokens >= manifest->total_tokens) {

@@ -6,7 +6,8 @@
  * bytes each) | 64-byte Ed25519 signature of the founder's root key over all before it (domain
  * "dpnode/manifest/1"). Some fields exist from a version on: pairs and exchange 7, reduce 8, stale
  * 9, codec_keep_most 10, contributors_max 11, site_sums 13, codec_gain 14, trust 15, samples, unit
- * and elements 16. Settings that were deleted keep their place with the one value that is left of
+ * and elements 16, those of
+ * adapters 17. Settings that were deleted keep their place with the one value that is left of
  * them: behind codec a u32 0 (its block), behind codec_keep a u32 2 (its bits), behind
  * outer_mu_milli a u32 1 and a u32 1000 (least contributors, patience), before site_sums a u32 0 of
  * version 12 (a share of the members that closed rounds at once). The version is the lowest, from 6
@@ -20,6 +21,7 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/run/adapt.h"
 #include "base/run/codec_kind.h"
 #include "base/run/model_config.h"
 
@@ -28,9 +30,9 @@
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
-    DP_MANIFEST_WORDS_MAX = 128,     /* the words of one choice as text */
-    DP_MANIFEST_MEMBERS_MAX = 2048,  /* the member table of gossip/node/node.h */
-    DP_MANIFEST_SHARDS_MAX = 32,     /* OPEN hands over all of them (trainer_kind.h) */
+    DP_MANIFEST_WORDS_MAX = 128,    /* the words of one choice as text */
+    DP_MANIFEST_MEMBERS_MAX = 2048, /* the member table of gossip/node/node.h */
+    DP_MANIFEST_SHARDS_MAX = 32, /* OPEN hands over all of them (trainer_kind.h); with a base 31 */
     DP_MANIFEST_TABLE_MAX = 4 << 20, /* bytes of a table of tensors */
     DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
     DP_MANIFEST_LISTED_MAX = 1024,   /* the same with contribution lists (gossip/record/lists.h) */
@@ -196,6 +198,12 @@ typedef struct dp_manifest {
     uint64_t samples;  /* of one pass */
     uint32_t unit;     /* tokens that a sample counts as; 0: 1 */
     uint64_t elements; /* of all its tensors; has no YAML key. 0: no table yet, before run create */
+    uint32_t adapt_rank; /* adapters, as in dp_model_config; 0 in runs without */
+    uint32_t adapt_alpha_milli;
+    uint32_t adapt_targets;
+    dp_base_kind base_kind;
+    uint64_t base_bytes; /* 0: none yet, before run create */
+    dp_hash base;        /* object: the weights below the adapters (compute/model/base_weights.h) */
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 
@@ -228,7 +236,9 @@ DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
 bool dp_manifest_judgeable(const dp_manifest *manifest);
 /* A run of any model: of tensors whose meaning only a script outside of dpnode knows. */
 bool dp_manifest_external(const dp_manifest *manifest);
-/* Parameters of the model; 0: of a run of any model that has no table yet. */
+/* A run that trains adapters on a base. */
+bool dp_manifest_adapts(const dp_manifest *manifest);
+/* Parameters that are trained; 0: of a run of any model that has no table yet. */
 uint64_t dp_manifest_parameters(const dp_manifest *manifest);
 /* Tokens that one sample counts as: model.context, or the unit of a run of any model. */
 uint32_t dp_manifest_sample_tokens(const dp_manifest *manifest);

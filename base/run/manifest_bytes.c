@@ -8,7 +8,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 16,
+    VERSION_LAST = 17,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -123,6 +123,12 @@ static const field fields[] = {
     FIELD_SINCE(16, FIELD_U64, samples, 0),
     FIELD_SINCE(16, FIELD_U32, unit, 0),
     FIELD_SINCE(16, FIELD_U64, elements, 0),
+    FIELD_SINCE(17, FIELD_U32, adapt_rank, 0), /* without it, those below are 0 */
+    FIELD_SINCE(17, FIELD_U32, adapt_alpha_milli, 0),
+    FIELD_SINCE(17, FIELD_U32, adapt_targets, 0),
+    FIELD_SINCE(17, FIELD_ENUM, base_kind, DP_BASE_BF16),
+    FIELD_SINCE(17, FIELD_U64, base_bytes, 0),
+    FIELD_SINCE(17, FIELD_BYTES32, base, 0),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
@@ -133,7 +139,7 @@ _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
                    sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
                    sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4 &&
                    sizeof(dp_exchange_kind) == 4 && sizeof(dp_reduce_kind) == 4 &&
-                   sizeof(dp_trust) == 4,
+                   sizeof(dp_trust) == 4 && sizeof(dp_base_kind) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
                "hashes and keys share FIELD_BYTES32");

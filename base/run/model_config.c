@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/run/adapt.h"
+
 static const dp_model_preset presets[] = {
     {"gpt2-tiny",
      "for laptops and tests",
@@ -175,6 +177,10 @@ dp_model_config dp_model_config_resolve(const dp_model_config *config)
     if (c.head == DP_HEAD_OWN) {
         c.head = llama ? DP_HEAD_UNTIED : DP_HEAD_TIED;
     }
+    if (dp_model_config_adapts(&c)) {
+        c.adapt_alpha_milli = or_else(c.adapt_alpha_milli, 1000 * c.adapt_rank);
+        c.adapt_targets = or_else(c.adapt_targets, dp_adapt_all(&c));
+    }
     return c;
 }
 
@@ -184,6 +190,9 @@ uint64_t dp_model_config_parameters(const dp_model_config *config)
     const bool gpt2 = m.arch == DP_ARCH_GPT2;
     if (m.arch == DP_ARCH_EXTERNAL) {
         return 0;
+    }
+    if (dp_model_config_adapts(&m)) {
+        return dp_adapt_parameters(&m);
     }
     const uint64_t c = m.width;
     const uint64_t q = (uint64_t)m.heads * m.head_width;
@@ -304,7 +313,10 @@ static dp_status check_external(const dp_model_config *given, dp_why *why)
                 {"activation", (uint32_t)given->activation},
                 {"qk_norm", (uint32_t)given->qk_norm},
                 {"head", (uint32_t)given->head},
-                {"softcap", given->softcap_milli}};
+                {"softcap", given->softcap_milli},
+                {"adapt.rank", given->adapt_rank},
+                {"adapt.alpha", given->adapt_alpha_milli},
+                {"adapt.targets", given->adapt_targets}};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (keys[i].value != 0) {
             return dp_why_set(why, DP_BADARG,
@@ -327,7 +339,8 @@ dp_status dp_model_config_check(const dp_model_config *config, dp_why *why)
     if (m.arch == DP_ARCH_GPT2) {
         DP_TRY(check_gpt2(&m, why));
     }
-    const uint64_t parameters = dp_model_config_parameters(&m);
+    const dp_model_config base = dp_model_config_base(&m);
+    const uint64_t parameters = dp_model_config_parameters(&base);
     if (parameters > DP_MODEL_ELEMENTS_MAX) {
         return dp_why_set(why, DP_BADARG,
                           "the model would have %llu parameters; the most is %llu, so lower "
@@ -335,5 +348,5 @@ dp_status dp_model_config_check(const dp_model_config *config, dp_why *why)
                           (unsigned long long)parameters,
                           (unsigned long long)DP_MODEL_ELEMENTS_MAX);
     }
-    return DP_OK;
+    return dp_adapt_check(&m, why);
 }

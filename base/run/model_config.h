@@ -61,6 +61,10 @@ typedef struct dp_model_config {
     dp_switch qk_norm; /* RMSNorm of each head of q and k (Dehghani et al. 2023); Llama only */
     dp_head_choice head;
     uint32_t softcap_milli; /* logits become s tanh(logits / s) (Gemma Team 2024); 0: unchanged */
+    /* Adapters (base/run/adapt.h), which are then all that is trained. 0: none. */
+    uint32_t adapt_rank;
+    uint32_t adapt_alpha_milli; /* x A B counts alpha / rank times; 0: alpha is the rank */
+    uint32_t adapt_targets;     /* bits; 0: every linear layer of the blocks */
 } dp_model_config;
 
 /* Replaces zeros by the defaults of the family; works for invalid configs too. */
@@ -68,8 +72,8 @@ dp_model_config dp_model_config_resolve(const dp_model_config *config);
 /* DP_BADARG with a sentence that names the key of the manifest: no such model can exist, it exceeds
  * a limit, or an external one has a shape. */
 DP_MUST dp_status dp_model_config_check(const dp_model_config *config, dp_why *why);
-/* Number of parameters, of a config that passes the check; 0 for DP_ARCH_EXTERNAL, whose config
- * does not say (dp_manifest_parameters). */
+/* Number of parameters that are trained, of a config that passes the check; 0 for DP_ARCH_EXTERNAL,
+ * whose config does not say (dp_manifest_parameters). */
 uint64_t dp_model_config_parameters(const dp_model_config *config);
 
 typedef struct dp_model_preset {

@@ -12,6 +12,7 @@
 #define DP_PREPARED_TOKENIZER "tokenizer.json"
 #define DP_PREPARED_TABLE "tensors.table" /* of a run of any model, in its place */
 #define DP_PREPARED_INIT "init.state"     /* only if the run starts from given weights */
+#define DP_PREPARED_BASE "base.weights"   /* only with adapters: in the place of these */
 
 enum {
     DP_PREPARED_NAME_MAX = 32,

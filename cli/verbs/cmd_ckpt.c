@@ -106,8 +106,12 @@ static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
 /* Files of the user in that folder may be another model: only --force overwrites them. */
 static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_error *error)
 {
-    static const char *const files[] = {"model.safetensors", "model.safetensors.index.json",
-                                        "config.json", "tokenizer.json"};
+    static const char *const files[] = {"model.safetensors",
+                                        "model.safetensors.index.json",
+                                        "adapter_model.safetensors",
+                                        "adapter_config.json",
+                                        "config.json",
+                                        "tokenizer.json"};
     const bool gguf = dp_cmd_option(cmd, "gguf") != NULL;
     const char *const one = gguf                                 ? "model.gguf"
                             : dp_cmd_option(cmd, "llmc") != NULL ? "model.bin"
@@ -154,15 +158,14 @@ static int export_trained(const dp_cmd *cmd, const char *folder, const char *pat
         {0, NULL, NULL, NULL},
     };
     static dp_cli_tool tool; /* too large for a stack */
-    static const char *const names[] = {"model.safetensors", "config.json",
-                                        "generation_config.json", "tokenizer.json"};
-    const bool gguf = dp_cmd_option(cmd, "gguf") != NULL;
-    const bool one = gguf || dp_cmd_option(cmd, "llmc") != NULL;
     dp_cli_words words = {.count = 0};
     dp_cli_words_pair(&words, "--export", folder);
     dp_cli_words_add(&words, path);
     dp_cli_words_option(&words, cmd, "--gguf");
     dp_cli_words_option(&words, cmd, "--llmc");
+    if (dp_cmd_option(cmd, "merged") != NULL) {
+        dp_cli_words_add(&words, "--merged");
+    }
     const dp_status status = dp_cli_tool_run(&tool, words.list);
     if (status != DP_OK) {
         return dp_cli_tool_missing(cmd, status);
@@ -172,13 +175,7 @@ static int export_trained(const dp_cmd *cmd, const char *folder, const char *pat
         return dp_cli_tool_failed(cmd, &tool, failures,
                                   "dmesg | tail   # shows whether memory ran out");
     }
-    json_t *const files = json_array();
-    for (size_t i = 0; i < (one ? 1 : sizeof names / sizeof names[0]); i++) {
-        const char *const name = one ? gguf ? "model.gguf" : "model.bin" : names[i];
-        json_array_append_new(files, json_string(name));
-    }
     json_object_set_new(told, "path", json_string(path));
-    json_object_set_new(told, "files", files);
     return print_exported(cmd, told, "step");
 }
 
@@ -245,6 +242,7 @@ const dp_verb dp_verb_ckpt_export = {
     .n_args_max = 1,
     .options = {{"gguf", 0, "TYPE", "write model.gguf for llama.cpp: f32, f16, bf16 or q8_0"},
                 {"llmc", 0, "TYPE", "write model.bin for llm.c: f32 or bf16"},
+                {"merged", 0, NULL, "of a run with adapters: write the whole model, base included"},
                 {"from", 0, "FOLDER",
                  "folder of `dpnode train`: export its newest checkpoint, without a daemon"},
                 {"force", 0, NULL, "overwrite an existing model"}},

@@ -23,6 +23,7 @@ typedef struct training {
     bool terminal;
     bool line_open;   /* the cursor is after a line that will be overwritten */
     bool stopped;     /* reported by the worker */
+    bool adapts;      /* adapters are trained */
     uint64_t told_ms; /* time of the last printed line about a step */
     dp_cli_tool tool; /* large */
 } training;
@@ -78,7 +79,7 @@ static void print_end(training *t, const json_t *e)
     printf("%s %lld steps done, %lld of them skipped, %s tokens/s", dp_print_mark(true),
            dp_json_int(e, "step", 0), dp_json_int(e, "skipped", 0), rate);
     if (dp_json_flag(e, "model") == 1) {
-        printf("; %s/model opens in transformers", t->folder);
+        printf("; %s/model opens in %s", t->folder, t->adapts ? "peft" : "transformers");
     }
     putchar('\n');
     printf("  state %.16s; measure it: dpnode eval %s\n", dp_json_text(e, "hash", ""), t->folder);
@@ -92,6 +93,7 @@ static void print_event(training *t, const char *event, const json_t *e)
     }
     close_line(t);
     if (strcmp(event, "plan") == 0) {
+        t->adapts = dp_json_real(json_object_get(e, "plan"), "base", 0) > 0;
         dp_plan_print(json_object_get(e, "plan"), false);
     } else if (strcmp(event, "data") == 0) {
         printf("%s text prepared: %lld tokens\n", dp_print_mark(true), dp_json_int(e, "tokens", 0));

@@ -37,7 +37,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 15,       /* raised by any change of this table or of its meaning */
+    DP_BACKEND_VERSION = 16,       /* raised by any change of this table or of its meaning */
     DP_BACKEND_LAYOUTS = 13,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -65,7 +65,8 @@ typedef enum dp_capability {
     DP_CAN_LARS = 1 << 5,
     DP_CAN_MUON = 1 << 6,
     DP_CAN_BF16_WEIGHTS = 1 << 7, /* DP_WEIGHTS_BF16 and DP_WEIGHTS_BF16_SR */
-    DP_CAN_CODECS = 1 << 8        /* all of codec.h; every backend must have it */
+    DP_CAN_CODECS = 1 << 8,       /* all of codec.h; every backend must have it */
+    DP_CAN_ADAPTERS = 1 << 9      /* models with adapters on a base */
 } dp_capability;
 
 typedef struct dp_engine dp_engine; /* defined by the backend */
@@ -96,6 +97,8 @@ typedef struct dp_device {
 /* Arguments of create; borrowed until close. */
 typedef struct dp_engine_setup {
     const dp_model *model;
+    /* the weights below the adapters of the model; NULL without adapters */
+    const struct dp_base_weights *base;
     dp_precision_kind precision;
     dp_optim_kind optimizer;
     dp_weights_kind weights;

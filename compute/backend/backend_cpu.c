@@ -43,7 +43,9 @@ static dp_status plan_of(uint32_t index, const dp_plan_request *request, dp_plan
         whole.threads = dp_pool_threads_default();
     }
     if (whole.budget == 0) {
-        const uint64_t usable = dp_memory_usable_with(request->loaded ? request->data : 0);
+        /* A standalone trainer maps its base from a file. */
+        const uint64_t base = request->alone ? 0 : request->manifest->base_bytes;
+        const uint64_t usable = dp_memory_usable_with(request->loaded ? request->data + base : 0);
         whole.budget = usable != 0 ? usable : UINT64_MAX;
     }
     return dp_plan_make(plan, &whole, why);
@@ -137,6 +139,11 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
         dp_assert(team == NULL && !e->alone);
         return open_vectors(e, setup);
     }
+    if (setup->model->base != NULL && team != NULL) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "adapters are trained by one process on the CPU: leave out --processes, "
+                          "and its threads do the work");
+    }
     e->rows = team == NULL ? setup->rows_max
                            : dp_process_group_rows(setup->rows_max, dp_process_group_lanes(team));
     if (team != NULL) {
@@ -149,6 +156,7 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
                                     .recompute = setup->recompute,
                                     .packs = setup->packs,
                                     .ops = ops,
+                                    .base = setup->base,
                                     .grads_elsewhere = team != NULL};
     DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
     DP_TRY(open_training(e, setup, why));
@@ -402,7 +410,8 @@ const dp_backend *dp_backend_cpu(void)
         .version = DP_BACKEND_VERSION,
         .layout = DP_BACKEND_LAYOUT,
         .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
-                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS,
+                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS |
+                        DP_CAN_ADAPTERS,
         .name = "cpu",
         .devices = devices,
         .device = device,

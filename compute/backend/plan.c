@@ -9,6 +9,7 @@
 #include "compute/codec/codec.h"
 #include "compute/cpu/ops.h"
 #include "compute/data/loader.h"
+#include "compute/model/base_weights.h"
 #include "compute/model/optim.h"
 
 enum {
@@ -57,6 +58,8 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     const uint64_t vector = sizeof(float) * (uint64_t)model->n_elements;
     plan->parameters = model->n_parameters;
     plan->data = request->data;
+    plan->base =
+        model->base != NULL ? dp_base_weights_bytes(model->base, request->manifest->base_kind) : 0;
     const uint64_t processes = processes_of(request);
     plan->weights = processes * memory.params;
     plan->gradients = memory.grads;
@@ -81,7 +84,7 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
 static uint64_t fixed_of(const dp_plan *plan)
 {
     return plan->weights + plan->gradients + plan->moments + plan->anchors + plan->packed +
-           plan->buffers + plan->data;
+           plan->buffers + plan->data + plan->base;
 }
 
 /* Tokens in memory: those of the loader, and a micro-batch of an evaluation, x and y. */
@@ -210,7 +213,8 @@ static dp_status count(dp_plan *plan, const dp_plan_request *request, dp_why *wh
     dp_plan shared;
     count_with(plan, request, &model, DP_GPT_PACKS_KEPT);
     count_with(&shared, request, &model, DP_GPT_PACKS_SHARED);
-    if (plan->rows == 0 || shared.rows > plan->rows || model.config.context >= TOKENS_ENOUGH) {
+    if (model.base != NULL || plan->rows == 0 || shared.rows > plan->rows ||
+        model.config.context >= TOKENS_ENOUGH) {
         *plan = shared;
     }
     dp_model_close(&model);
@@ -313,12 +317,19 @@ dp_status dp_plan_json(const dp_plan *plan, const dp_why *why, dp_buf *out)
     const struct {
         const char *name;
         uint64_t value;
-    } fields[] = {{"budget", plan->budget},           {"total", plan->total},
-                  {"parameters", plan->parameters},   {"weights", plan->weights},
-                  {"gradients", plan->gradients},     {"moments", plan->moments},
-                  {"anchors", plan->anchors},         {"packed", plan->packed},
-                  {"buffers", plan->buffers},         {"data", plan->data},
-                  {"activations", plan->activations}, {"rows", plan->rows}};
+    } fields[] = {{"budget", plan->budget},
+                  {"total", plan->total},
+                  {"parameters", plan->parameters},
+                  {"weights", plan->weights},
+                  {"gradients", plan->gradients},
+                  {"moments", plan->moments},
+                  {"anchors", plan->anchors},
+                  {"packed", plan->packed},
+                  {"buffers", plan->buffers},
+                  {"data", plan->data},
+                  {"base", plan->base},
+                  {"activations", plan->activations},
+                  {"rows", plan->rows}};
     char text[1024];
     DP_TRY(dp_buf_append(out, dp_view_text("{")));
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {

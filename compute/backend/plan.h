@@ -43,6 +43,7 @@ typedef struct dp_plan {
     uint64_t moments;    /* with master weights and scratch of the optimizer */
     uint64_t anchors;    /* theta, e, F, a, the anchor, and m */
     uint64_t packed;     /* weights in the layout of the matrix products (gpt.h) */
+    uint64_t base;       /* weights below adapters, in memory as their object is */
     uint64_t data;       /* shards, as the request says */
     uint64_t buffers;    /* a state and two blobs in transit, batches, scratch of the threads */
     dp_plan_step steps[DP_RECOMPUTE_STEPS];
@@ -53,7 +54,8 @@ typedef struct dp_plan {
     uint64_t total;
 } dp_plan;
 
-/* Packs are shared if a sequence has 2,048 tokens, so that packing again costs little, and if kept
+/* With adapters, packs are always shared: the base must not stand in memory twice. Else packs are
+ * shared if a sequence has 2,048 tokens, so that packing again costs little, and if kept
  * packs would leave room for fewer sequences or none. Chooses the first step of the ladder, from
  * norms on, whose micro-batch has enough tokens (2,048, or the whole batch); if none has, the step
  * with the largest micro-batch. If the request names rows: the first step at which they fit.

@@ -3,12 +3,15 @@
 #include "base/alloc.h"
 #include "base/digest.h"
 #include "base/run/manifest.h"
+#include "compute/format/adapter_config.h"
 #include "compute/format/gguf.h"
 #include "compute/format/hf_config.h"
 #include "compute/format/llmc.h"
 #include "compute/format/safetensors.h"
 #include "compute/format/tensor_file.h"
 #include "compute/machine/files.h"
+#include "compute/model/adapter.h"
+#include "compute/model/base_weights.h"
 #include "compute/model/state.h"
 #include "compute/text/bpe.h"
 
@@ -44,7 +47,7 @@ static dp_status write_generation(const dp_bpe *bpe, const char *folder, dp_why 
                       dp_hf_generation_write(n_begin > 0 ? begin : end, end, &text), &text, why);
 }
 
-typedef enum target { TRANSFORMERS, LLAMA_CPP, LLM_C } target;
+typedef enum target { TRANSFORMERS, LLAMA_CPP, LLM_C, PEFT } target;
 
 /* The target of an export and its types. */
 typedef struct form {
@@ -86,37 +89,88 @@ static dp_status encode(const form *f, const dp_model *model, const float *theta
         return dp_gguf_write(model, theta, bpe, f->gguf, out, why);
     case LLM_C:
         return dp_llmc_write(model, theta, f->llmc, out, why);
+    case PEFT: /* write_model does it. */
+        break;
     }
     return DP_BADARG;
 }
 
-static dp_status write_model(const form *f, const dp_manifest *m, dp_view state, const char *folder,
-                             const dp_bpe *bpe, dp_why *why)
+/* The weights of the base with adapters in them. theta: room for the arena of the base. */
+static dp_status merge(const dp_manifest *m, dp_view bytes, const dp_model *model,
+                       const float *params, float *theta, dp_why *why)
 {
-    static const char *const names[] = {
-        [TRANSFORMERS] = "model.safetensors", [LLAMA_CPP] = "model.gguf", [LLM_C] = "model.bin"};
+    dp_base_weights base = {.at = NULL};
+    const dp_hash root = dp_object_hash(bytes, NULL);
+    if (!dp_hash_equal(&root, &m->base)) {
+        return dp_why_set(why, DP_BADHASH,
+                          "the base is not the one that these adapters were trained on (by its "
+                          "hash), and they fit no other: give the run's own");
+    }
+    DP_TRY(dp_base_weights_open(&base, model->base, m->base_kind, bytes, why));
+    const dp_status read = dp_base_weights_read(&base, theta);
+    dp_base_weights_close(&base);
+    DP_TRY(read);
+    dp_adapter_merge(model, params, theta);
+    return DP_OK;
+}
+
+/* The file of a model whose parameters are params. theta: with adapters that are merged, room for
+ * the arena of the base; else NULL. */
+static dp_status encode_state(const form *f, const dp_manifest *m, const dp_export_inputs *in,
+                              const dp_model *model, const dp_bpe *bpe, float *params, float *theta,
+                              dp_buf *out, dp_why *why)
+{
+    uint64_t round;
+    const dp_status status = dp_state_read(in->state, &round, params, model->n_elements);
+    if (status != DP_OK) {
+        return dp_why_set(why, status, "the state does not belong to the manifest's model: %s",
+                          dp_status_text(status));
+    }
+    if (f->target == PEFT) {
+        return dp_safetensors_write_adapters(model, params, &m->base, out);
+    }
+    if (theta == NULL) {
+        return encode(f, model, params, bpe, out, why);
+    }
+    DP_TRY(merge(m, in->base, model, params, theta, why));
+    return encode(f, model->base, theta, bpe, out, why);
+}
+
+static dp_status write_model(const form *f, const dp_manifest *m, const dp_export_inputs *in,
+                             const char *folder, const dp_bpe *bpe, dp_why *why)
+{
+    static const char *const names[] = {[TRANSFORMERS] = "model.safetensors",
+                                        [LLAMA_CPP] = "model.gguf",
+                                        [LLM_C] = "model.bin",
+                                        [PEFT] = "adapter_model.safetensors"};
     const dp_model_config config = dp_manifest_model(m);
     dp_model model;
     DP_TRY(dp_model_open(&model, &config, why));
     dp_buf out;
     dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
-    uint64_t round;
-    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
-    dp_status status =
-        theta == NULL ? DP_NOMEM : dp_state_read(state, &round, theta, model.n_elements);
-    if (status != DP_OK) {
-        status = dp_why_set(why, status, "the state does not belong to the manifest's model: %s",
-                            dp_status_text(status));
-    } else {
-        status = encode(f, &model, theta, bpe, &out, why);
-    }
+    const bool merged = model.base != NULL && f->target != PEFT;
+    float *const params = dp_alloc(model.n_elements, sizeof *params);
+    float *const theta = merged ? dp_alloc(model.base->n_elements, sizeof *theta) : NULL;
+    dp_status status = params == NULL || (merged && theta == NULL)
+                           ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
+                           : encode_state(f, m, in, &model, bpe, params, theta, &out, why);
     if (status == DP_OK) {
         status = dp_file_write(folder, names[f->target], dp_buf_view(&out), why);
     }
     dp_free(theta);
+    dp_free(params);
     dp_buf_close(&out);
     dp_model_close(&model);
     return status;
+}
+
+static dp_status write_adapter_config(const dp_model_config *config, const char *folder,
+                                      dp_why *why)
+{
+    dp_buf text;
+    dp_buf_init(&text, CONFIG_BYTES_MAX);
+    return write_text(folder, "adapter_config.json", dp_adapter_config_write(config, &text), &text,
+                      why);
 }
 
 static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_manifest *manifest,
@@ -129,12 +183,35 @@ static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_m
         DP_TRY(dp_hf_config_check(&config, why));
     }
     DP_TRY(dp_folder_make(folder, why));
+    if (f->target == PEFT) {
+        DP_TRY(write_adapter_config(&config, folder, why));
+    }
     if (f->target == TRANSFORMERS) {
         DP_TRY(write_config(manifest, folder, why));
         DP_TRY(write_generation(bpe, folder, why));
+    }
+    if (f->target == TRANSFORMERS || f->target == PEFT) {
         DP_TRY(dp_file_write(folder, "tokenizer.json", in->tokenizer, why));
     }
-    return write_model(f, manifest, in->state, folder, bpe, why);
+    return write_model(f, manifest, in, folder, bpe, why);
+}
+
+const char *const *dp_export_files(const dp_export_job *job, bool external, bool adapts)
+{
+    static const char *const whole[] = {"model.safetensors", "config.json",
+                                        "generation_config.json", "tokenizer.json", NULL};
+    static const char *const any[] = {"model.safetensors", NULL};
+    static const char *const peft[] = {"adapter_model.safetensors", "adapter_config.json",
+                                       "tokenizer.json", NULL};
+    static const char *const gguf[] = {"model.gguf", NULL};
+    static const char *const llmc[] = {"model.bin", NULL};
+    if (external) {
+        return any;
+    }
+    if (job->gguf != NULL || job->llmc != NULL) {
+        return job->gguf != NULL ? gguf : llmc;
+    }
+    return adapts && !job->merged ? peft : whole;
 }
 
 /* The tensors of a run of any model, as its table has them. vector: room for n. */
@@ -190,6 +267,14 @@ dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in, 
                                 "a model of model.arch external is exported as safetensors alone: "
                                 "leave out --gguf and --llmc");
     }
+    if (job->merged && !dp_manifest_adapts(&manifest)) {
+        return dp_why_set(why, DP_BADARG,
+                          "this run trains a whole model, so there is nothing to merge: leave out "
+                          "--merged");
+    }
+    if (dp_manifest_adapts(&manifest) && f.target == TRANSFORMERS && !job->merged) {
+        f.target = PEFT;
+    }
     DP_TRY(dp_bpe_load(&bpe, in->tokenizer, why));
     status = write_all(&f, in, &manifest, bpe, job->folder, why);
     dp_bpe_close(bpe);
@@ -201,6 +286,7 @@ dp_status dp_export(const dp_export_job *job, dp_why *why)
     dp_buf manifest;
     dp_buf state;
     dp_buf tokenizer;
+    dp_view base = {0};
     dp_buf_init(&manifest, DP_MANIFEST_BYTES_MAX);
     dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
     dp_buf_init(&tokenizer, DP_BPE_JSON_BYTES_MAX);
@@ -211,11 +297,15 @@ dp_status dp_export(const dp_export_job *job, dp_why *why)
     if (status == DP_OK) {
         status = dp_file_read(job->tokenizer, &tokenizer, why);
     }
+    if (status == DP_OK && job->base != NULL) {
+        status = dp_file_map_path(job->base, &base, why);
+    }
     if (status == DP_OK) {
         const dp_export_inputs in = {dp_buf_view(&manifest), dp_buf_view(&state),
-                                     dp_buf_view(&tokenizer)};
+                                     dp_buf_view(&tokenizer), base};
         status = dp_export_views(job, &in, why);
     }
+    dp_file_unmap(base);
     dp_buf_close(&tokenizer);
     dp_buf_close(&state);
     dp_buf_close(&manifest);

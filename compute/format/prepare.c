@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/run/samples.h"
+#include "compute/format/base_file.h"
 #include "compute/format/hf_import.h"
 #include "compute/format/llmc.h"
 #include "compute/format/tensor_file.h"
@@ -309,10 +310,19 @@ static dp_status keep_state(const dp_prepare_job *job, float *theta, size_t n,
     return dp_file_write(job->folder, DP_PREPARED_INIT, dp_buf_view(state), why);
 }
 
+/* With adapters, weights are below them: the base. The first adapters come from the seed. */
+static dp_status keep_base(const dp_prepare_job *job, const dp_model *model, const float *theta,
+                           dp_manifest *manifest, dp_why *why)
+{
+    return dp_base_file_write(job->folder, DP_PREPARED_BASE, model, manifest->base_kind, theta,
+                              &manifest->base, &manifest->base_bytes, why);
+}
+
 static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_manifest *manifest,
                             dp_why *why)
 {
-    const dp_model_config wanted = dp_manifest_model(manifest);
+    const dp_model_config given = dp_manifest_model(manifest);
+    const dp_model_config wanted = dp_model_config_base(&given);
     dp_model_config found;
     dp_model model;
     DP_TRY(weights_config(w, &found, why));
@@ -324,7 +334,9 @@ static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_mani
     dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
                                      : weights_read(w, &model, theta, why);
     if (status == DP_OK) {
-        status = keep_state(job, theta, model.n_elements, manifest, &state, why);
+        status = dp_manifest_adapts(manifest)
+                     ? keep_base(job, &model, theta, manifest, why)
+                     : keep_state(job, theta, model.n_elements, manifest, &state, why);
     }
     dp_free(theta);
     dp_buf_close(&state);
@@ -499,6 +511,11 @@ static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *m
         DP_TRY(take_file(job, manifest, prepared, why));
         return dp_manifest_check(manifest, why);
     }
+    if (dp_manifest_adapts(manifest) && job->weights == NULL) {
+        return dp_why_set(why, DP_BADARG,
+                          "model.adapt trains adapters of given weights, and none are given: write "
+                          "model: {from: FOLDER, adapt: ...}, or give --from FOLDER");
+    }
     if (job->weights != NULL) {
         DP_TRY(take_weights(job, json, manifest, why));
     }
@@ -521,6 +538,8 @@ dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest, dp_prepar
     dp_manifest filled = *manifest;
     filled.init = (dp_hash){{0}};
     filled.init_bytes = 0;
+    filled.base = (dp_hash){{0}};
+    filled.base_bytes = 0;
     filled.n_shards = 0;
     filled.elements = 0;
     filled.tokenizer = (dp_hash){{0}};

@@ -29,13 +29,14 @@ typedef struct dp_prepare_job {
     const char *weights;
 } dp_prepare_job;
 
-/* Makes the objects of a run: tokenizer.json, the shards, and with weights init.state; and names
- * them in manifest, whose model they must fit. A text gets a tokenizer of manifest->vocab tokens,
- * or that of the weights; a folder of data is checked and taken with its own, which must be that of
- * the weights; the files of another folder, in the order of their names, are tokenized into shards,
- * by a tokenizer as for a text. Data in which no shard's training part holds one sequence is
- * refused. A run of any model gets tensors.table and init.state. DP_BADARG, DP_BADMSG, DP_TOOBIG
- * (more than DP_MANIFEST_SHARDS_MAX shards) ... with a sentence; then *manifest is as it was. */
+/* Makes the objects of a run: tokenizer.json, the shards, and with weights init.state, or with
+ * adapters, which need weights, base.weights; and names them in manifest, whose model they must
+ * fit. A text gets a tokenizer of manifest->vocab tokens, or that of the weights; a folder of data
+ * is checked and taken with its own, which must be that of the weights; the files of another
+ * folder, in the order of their names, are tokenized into shards, by a tokenizer as for a text.
+ * Data in which no shard's training part holds one sequence is refused. A run of any model gets
+ * tensors.table and init.state. DP_BADARG, DP_BADMSG, DP_TOOBIG (more than DP_MANIFEST_SHARDS_MAX
+ * shards) ... with a sentence; then *manifest is as it was. */
 DP_MUST dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest,
                              dp_prepared *prepared, dp_why *why);
 /* The same from and to files: a canonical manifest, and folder/manifest.bin, which has its data

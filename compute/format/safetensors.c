@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "compute/model/adapter.h"
 #include "compute/model/state.h"
 
 enum { ENTRY_BYTES_MAX = 256, HEADER_ALIGN = 8 };
@@ -15,7 +17,8 @@ static dp_status each_part(const dp_model *model, on_part call, void *context)
 {
     for (size_t i = 0; i < model->n_tensors; i++) {
         dp_tensor_part parts[DP_MODEL_PARTS_MAX];
-        const size_t n = dp_model_parts(model, &model->tensors[i], parts);
+        const size_t n = model->base != NULL ? dp_adapter_parts(model, &model->tensors[i], parts)
+                                             : dp_model_parts(model, &model->tensors[i], parts);
         for (size_t k = 0; k < n; k++) {
             DP_TRY(call(&model->tensors[i], &parts[k], context));
         }
@@ -25,6 +28,7 @@ static dp_status each_part(const dp_model *model, on_part call, void *context)
 
 typedef struct header_end {
     dp_buf *out;
+    const char *front; /* of every name */
     uint64_t offset;
 } header_end;
 
@@ -39,10 +43,10 @@ static dp_status append_entry(const dp_tensor *tensor, const dp_tensor_part *par
                                                       part->transposed ? part->columns : rows,
                                                       part->transposed ? rows : part->columns);
     char text[ENTRY_BYTES_MAX];
-    const int size = snprintf(text, sizeof text,
-                              ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%" PRIu64
-                              ",%" PRIu64 "]}",
-                              part->name, shape, end->offset, end->offset + bytes);
+    const int size = snprintf(
+        text, sizeof text,
+        ",\"%s%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+        end->front, part->name, shape, end->offset, end->offset + bytes);
     if (shaped < 0 || size < 0 || (size_t)size >= sizeof text) {
         return DP_TOOBIG;
     }
@@ -50,10 +54,18 @@ static dp_status append_entry(const dp_tensor *tensor, const dp_tensor_part *par
     return dp_buf_append(end->out, dp_view_of(text, (size_t)size));
 }
 
-static dp_status write_header(const dp_model *model, dp_buf *header)
+/* base: NULL unless the model has adapters. */
+static dp_status write_header(const dp_model *model, const dp_hash *base, dp_buf *header)
 {
-    DP_TRY(dp_buf_append(header, dp_view_text("{\"__metadata__\":{\"format\":\"pt\"}")));
-    header_end end = {.out = header};
+    char metadata[ENTRY_BYTES_MAX] = "{\"__metadata__\":{\"format\":\"pt\"}";
+    if (base != NULL) {
+        char hex[2 * DP_HASH_BYTES + 1];
+        dp_hex(dp_view_of(base->bytes, sizeof base->bytes), hex);
+        snprintf(metadata, sizeof metadata,
+                 "{\"__metadata__\":{\"format\":\"pt\",\"dpnode.base\":\"%s\"}", hex);
+    }
+    DP_TRY(dp_buf_append(header, dp_view_text(metadata)));
+    header_end end = {.out = header, .front = base != NULL ? "base_model.model." : ""};
     DP_TRY(each_part(model, append_entry, &end));
     DP_TRY(dp_buf_append(header, dp_view_text("}")));
     while (header->size % HEADER_ALIGN != 0) {
@@ -102,12 +114,13 @@ static dp_status write_all(const dp_model *model, const float *theta, dp_view he
     return each_part(model, append_values, &end);
 }
 
-dp_status dp_safetensors_write(const dp_model *model, const float *theta, dp_buf *out)
+static dp_status write_file(const dp_model *model, const float *theta, const dp_hash *base,
+                            dp_buf *out)
 {
     dp_buf header;
     dp_buf_init(&header, (DP_MODEL_PARTS_MAX * model->n_tensors + 1) * ENTRY_BYTES_MAX);
     const size_t before = out->size;
-    dp_status status = write_header(model, &header);
+    dp_status status = write_header(model, base, &header);
     if (status == DP_OK) {
         status = write_all(model, theta, dp_buf_view(&header), out);
     }
@@ -116,4 +129,17 @@ dp_status dp_safetensors_write(const dp_model *model, const float *theta, dp_buf
     }
     dp_buf_close(&header);
     return status;
+}
+
+dp_status dp_safetensors_write(const dp_model *model, const float *theta, dp_buf *out)
+{
+    dp_assert(model->base == NULL);
+    return write_file(model, theta, NULL, out);
+}
+
+dp_status dp_safetensors_write_adapters(const dp_model *model, const float *params,
+                                        const dp_hash *base, dp_buf *out)
+{
+    dp_assert(model->base != NULL);
+    return write_file(model, params, base, out);
 }

@@ -49,6 +49,9 @@ dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t rows_max,
 dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options *options)
 {
     DP_TRY(check_options(options));
+    if ((model->base != NULL) != (options->base != NULL)) {
+        return DP_BADARG;
+    }
     dp_gpt *gpt = dp_alloc(1, sizeof *gpt);
     if (gpt == NULL) {
         return DP_NOMEM;
@@ -86,7 +89,7 @@ void dp_gpt_close(dp_gpt *gpt)
 
 const dp_model *dp_gpt_model(const dp_gpt *gpt)
 {
-    return gpt->model;
+    return gpt->trained;
 }
 
 const float *dp_gpt_params(const dp_gpt *gpt)
@@ -136,7 +139,7 @@ float *dp_gpt_grads(dp_gpt *gpt)
 {
     if (gpt->unwritten) {
         gpt->unwritten = false;
-        zero(gpt, 0, gpt->model->n_elements);
+        zero(gpt, 0, gpt->trained->n_elements);
     }
     return gpt->grads;
 }
@@ -159,6 +162,10 @@ void dp_gpt_zero_grads(dp_gpt *gpt)
 {
     const dp_model *const model = gpt->model;
     size_t first = 0;
+    if (dp_gpt_adapts(gpt)) {
+        zero(gpt, 0, gpt->trained->n_elements);
+        return;
+    }
     for (size_t i = 0; i < model->n_tensors; i++) {
         const dp_tensor *const tensor = &model->tensors[i];
         if (is_product(gpt, tensor)) {

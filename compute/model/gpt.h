@@ -58,10 +58,14 @@ typedef struct dp_gpt_options {
     const struct dp_ops *ops; /* NULL: the fastest table of the precision */
     /* no own gradients: dp_gpt_grads_at comes before calls that need them */
     bool grads_elsewhere;
+    /* the weights below the adapters of the model, borrowed until close; NULL without adapters, and
+     * where memory is only counted */
+    const struct dp_base_weights *base;
 } dp_gpt_options;
 
 /* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load
- * into dp_gpt_params_to_write. DP_BADARG, DP_TOOBIG, DP_NOMEM. */
+ * into dp_gpt_params_to_write. With adapters, parameters and gradients are theirs.
+ * DP_BADARG, DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options *options);
 void dp_gpt_close(dp_gpt *gpt); /* Accepts NULL. */
 /* Bytes that dp_gpt_open allocates; 0 for arguments that it refuses. */

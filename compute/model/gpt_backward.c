@@ -1,4 +1,4 @@
-#include "compute/model/gpt_inside.h"
+#include "compute/model/gpt_adapters.h"
 
 enum { EMBED_COLUMNS = 64 }; /* of one task of the embeddings' gradient */
 
@@ -19,6 +19,9 @@ static void linear_back(const dp_gpt *gpt, dp_slot slot, const float *d_out, flo
                               .c = d_in + range.first * ld,
                               .ldc = ld,
                               .begin = dp_gpt_begin(range.first, gpt->tokens, from)});
+    if (dp_gpt_adapts(gpt)) {
+        dp_gpt_adapters_back(gpt, slot, d_out, d_in, ld, range);
+    }
 }
 
 /* True if norms are dropped one by one; recomputing a whole layer includes them. */
@@ -70,27 +73,17 @@ static void to_input_task(void *ctx, size_t index, size_t worker)
     dp_gpt_norm_backward(gpt, DP_GPT_NORM1, range, gpt->d_norm1, gpt->d_middle, gpt->dx_next);
 }
 
-/* A linear layer seen from its weight: in [N][from], d_out [N][to]. */
-struct product {
-    dp_slot slot;
-    const float *in;
-    const float *d_out;
-    size_t from;
-    size_t to;
-    size_t run; /* columns of a task */
-};
-
 enum { N_PRODUCTS = 4 };
 
-static void products_of(const dp_gpt *gpt, struct product products[N_PRODUCTS])
+static void products_of(const dp_gpt *gpt, dp_gpt_product products[N_PRODUCTS])
 {
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     const dp_gpt_sizes *s = &gpt->sizes;
-    products[0] = (struct product){DP_LAYER_DOWN_W, layer->act, gpt->dx, s->hidden, s->width, 0};
-    products[1] = (struct product){DP_LAYER_UP_W, layer->norm2, gpt->d_hidden, s->width, s->up, 0};
-    products[2] = (struct product){DP_LAYER_QKV_W, layer->norm1, gpt->d_qkv, s->width, s->qkv, 0};
+    products[0] = (dp_gpt_product){DP_LAYER_DOWN_W, layer->act, gpt->dx, s->hidden, s->width, 0};
+    products[1] = (dp_gpt_product){DP_LAYER_UP_W, layer->norm2, gpt->d_hidden, s->width, s->up, 0};
+    products[2] = (dp_gpt_product){DP_LAYER_QKV_W, layer->norm1, gpt->d_qkv, s->width, s->qkv, 0};
     products[3] =
-        (struct product){DP_LAYER_OUT_W, layer->att, gpt->d_middle, s->query, s->width, 0};
+        (dp_gpt_product){DP_LAYER_OUT_W, layer->att, gpt->d_middle, s->query, s->width, 0};
     size_t tiles = 0;
     for (size_t i = 0; i < N_PRODUCTS; i++) {
         tiles += dp_gpt_tiles(products[i].from) * dp_gpt_tiles(products[i].to);
@@ -100,7 +93,7 @@ static void products_of(const dp_gpt *gpt, struct product products[N_PRODUCTS])
     }
 }
 
-static size_t runs_of(const struct product *p)
+static size_t runs_of(const dp_gpt_product *p)
 {
     return (p->to + p->run - 1) / p->run;
 }
@@ -110,7 +103,7 @@ static size_t end_of(size_t first, size_t step, size_t n)
     return n - first < step ? n : first + step;
 }
 
-static void product_run(const dp_gpt *gpt, const struct product *p, size_t task, float *scratch)
+static void product_run(const dp_gpt *gpt, const dp_gpt_product *p, size_t task, float *scratch)
 {
     const size_t row = task / runs_of(p) * DP_OPS_TILE;
     const size_t column = task % runs_of(p) * p->run;
@@ -132,11 +125,11 @@ static void product_run(const dp_gpt *gpt, const struct product *p, size_t task,
 
 /* Gradients of the layer's vectors for a tile of columns: biases of each product, gains and biases
  * of the norms. */
-static void vector_tile(const dp_gpt *gpt, const struct product products[N_PRODUCTS], size_t tile)
+static void vector_tile(const dp_gpt *gpt, const dp_gpt_product products[N_PRODUCTS], size_t tile)
 {
     const size_t first = tile * DP_OPS_TILE;
     for (size_t i = 0; i < N_PRODUCTS; i++) {
-        const struct product *p = &products[i];
+        const dp_gpt_product *p = &products[i];
         float *const bias = dp_gpt_grad(gpt, gpt->layer, (dp_slot)(p->slot + 1));
         if (bias != NULL && first < p->to) {
             gpt->ops->add_columns(p->d_out, p->to, gpt->tokens, first,
@@ -151,7 +144,7 @@ static void vector_tile(const dp_gpt *gpt, const struct product products[N_PRODU
 static void weights_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
-    struct product products[N_PRODUCTS];
+    dp_gpt_product products[N_PRODUCTS];
     products_of(gpt, products);
     for (size_t i = 0; i < N_PRODUCTS; i++) {
         const size_t tasks = dp_gpt_tiles(products[i].from) * runs_of(&products[i]);
@@ -166,7 +159,7 @@ static void weights_task(void *ctx, size_t index, size_t worker)
 
 static size_t weights_tasks(const dp_gpt *gpt)
 {
-    struct product products[N_PRODUCTS];
+    dp_gpt_product products[N_PRODUCTS];
     products_of(gpt, products);
     size_t tasks = 0;
     size_t widest = gpt->head; /* of a vector */
@@ -175,6 +168,18 @@ static size_t weights_tasks(const dp_gpt *gpt)
         widest = products[i].to > widest ? products[i].to : widest;
     }
     return tasks + dp_gpt_tiles(widest);
+}
+
+/* The gradients of the running layer. */
+static void weights(dp_gpt *gpt)
+{
+    if (dp_gpt_adapts(gpt)) {
+        dp_gpt_product products[N_PRODUCTS];
+        products_of(gpt, products);
+        dp_gpt_adapters_grads(gpt, products, N_PRODUCTS);
+        return;
+    }
+    dp_pool_run(gpt->pool, weights_tasks(gpt), weights_task, gpt);
 }
 
 /* Some columns of the embeddings, tokens in order. */
@@ -206,11 +211,14 @@ void dp_gpt_backward(dp_gpt *gpt)
         dp_pool_run(gpt->pool, slices, to_attention_task, gpt);
         dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
         dp_pool_run(gpt->pool, slices, to_input_task, gpt);
-        dp_pool_run(gpt->pool, weights_tasks(gpt), weights_task, gpt);
+        weights(gpt);
         float *done = gpt->dx;
         gpt->dx = gpt->dx_next;
         gpt->dx_next = done;
     }
     dp_gpt_packs_good(gpt, DP_GPT_BACK);
+    if (dp_gpt_adapts(gpt)) {
+        return;
+    }
     dp_pool_run(gpt->pool, (gpt->sizes.width + EMBED_COLUMNS - 1) / EMBED_COLUMNS, embed_task, gpt);
 }

@@ -1,4 +1,4 @@
-#include "compute/model/gpt_inside.h"
+#include "compute/model/gpt_adapters.h"
 
 #include <string.h>
 
@@ -38,10 +38,30 @@ dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
     };
 }
 
-/* x = the token's row of the embedding (+ that of its position) for a slice. */
-static void embed(const dp_gpt *gpt, dp_gpt_range range)
+/* The same of a base; room for a row. */
+static void embed_base(const dp_gpt *gpt, dp_gpt_range range, float *room)
 {
     const size_t c = gpt->sizes.width;
+    const dp_tensor *const table = dp_model_tensor(gpt->model, 0, DP_SLOT_EMBED);
+    const dp_tensor *const positions = dp_model_tensor(gpt->model, 0, DP_SLOT_POSITIONS);
+    for (size_t i = range.first; i < range.first + range.count; i++) {
+        float *const x = gpt->layers[0].x + i * c;
+        dp_base_weights_row(gpt->base, table, gpt->batch.x[i], 0, c, x);
+        if (positions != NULL) {
+            dp_base_weights_row(gpt->base, positions, i % gpt->batch.length, 0, c, room);
+            gpt->ops->add(room, x, c);
+        }
+    }
+}
+
+/* x = the token's row of the embedding (+ that of its position) for a slice. */
+static void embed(const dp_gpt *gpt, dp_gpt_range range, size_t worker)
+{
+    const size_t c = gpt->sizes.width;
+    if (dp_gpt_adapts(gpt)) {
+        embed_base(gpt, range, dp_gpt_scratch(gpt, worker));
+        return;
+    }
     const float *const table = dp_gpt_weight(gpt, 0, DP_SLOT_EMBED);
     const float *const positions = dp_gpt_weight(gpt, 0, DP_SLOT_POSITIONS);
     for (size_t i = range.first; i < range.first + range.count; i++) {
@@ -75,16 +95,18 @@ static void linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
         .bias = dp_gpt_weight(gpt, gpt->layer, (dp_slot)(slot + 1)),
         .begin = dp_gpt_begin(range.first, gpt->tokens, to),
     });
+    if (dp_gpt_adapts(gpt)) {
+        dp_gpt_adapters_forward(gpt, slot, in, out, range);
+    }
 }
 
 static void before_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
-    (void)worker;
     const dp_gpt_range range = dp_gpt_slice(gpt, index);
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     if (gpt->layer == 0) {
-        embed(gpt, range);
+        embed(gpt, range, worker);
     }
     dp_gpt_norm_forward(gpt, DP_GPT_NORM1, range, layer->norm1);
     linear(gpt, DP_LAYER_QKV_W, layer->norm1, layer->qkv, NULL, range);

@@ -112,11 +112,11 @@ void dp_gpt_head(dp_gpt *gpt)
             gpt->tokens - first < gpt->head_tokens ? gpt->tokens - first : gpt->head_tokens;
         gpt->head_slice = dp_gpt_slice_of(gpt->head_count, dp_pool_threads(gpt->pool));
         dp_pool_run(gpt->pool, dp_gpt_slices(gpt->head_count, gpt->head_slice), head_task, gpt);
-        if (gpt->backward) {
+        if (gpt->backward && !dp_gpt_adapts(gpt)) {
             dp_pool_run(gpt->pool, dp_gpt_tiles(v) * runs_of(gpt), head_grad_task, gpt);
         }
     }
-    if (gpt->backward) {
+    if (gpt->backward && !dp_gpt_adapts(gpt)) {
         dp_pool_run(gpt->pool, dp_gpt_tiles(c), final_norm_grad_task, gpt);
     }
 }

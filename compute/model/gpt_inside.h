@@ -3,6 +3,8 @@
 #define DP_COMPUTE_MODEL_GPT_INSIDE_H
 
 #include "compute/cpu/ops.h"
+#include "compute/model/adapter.h"
+#include "compute/model/base_weights.h"
 #include "compute/model/gpt.h"
 
 enum {
@@ -52,13 +54,25 @@ typedef struct dp_gpt_layer {
     float *packed_t[DP_LAYER_SLOTS];
 } dp_gpt_layer;
 
+/* The adapters of one weight: buffers of all layers. P: their parts. */
+typedef struct dp_gpt_adapter {
+    float *us;  /* [N][P rank]: input times A, scaled */
+    float *ds;  /* [N][P rank]: gradient of the output times B transposed, scaled */
+    float *a;   /* packs, of the running layer: [inputs][P rank] */
+    float *a_t; /* transposed */
+    float *b[DP_MODEL_PARTS_MAX];   /* [rank][columns of the part] */
+    float *b_t[DP_MODEL_PARTS_MAX]; /* transposed */
+} dp_gpt_adapter;
+
 struct dp_gpt_norm_kind;
 
 /* The direction of products: forward, or backward with transposed weights. */
 typedef enum dp_gpt_way { DP_GPT_ONWARD, DP_GPT_BACK, DP_GPT_WAYS } dp_gpt_way;
 
 struct dp_gpt {
-    const dp_model *model;
+    const dp_model *model;       /* the shapes of all weights */
+    const dp_model *trained;     /* the model of params and grads: the same, or adapters on it */
+    const dp_base_weights *base; /* with adapters: the weights that do not change */
     const dp_ops *ops;
     dp_pool *pool;
     dp_recompute recompute;
@@ -79,6 +93,7 @@ struct dp_gpt {
     float *grads;
     bool grads_elsewhere; /* grads are the caller's memory */
     dp_gpt_layer *layers;
+    dp_gpt_adapter adapters[DP_LAYER_SLOTS];
     float *angles; /* [T][head] of dp_rope_angles; NULL: positions are learned */
     float *last;   /* [N][C] residual stream after the last layer */
     float *normed; /* [N][C] its norm; lives only in the head */
@@ -149,7 +164,7 @@ static inline size_t dp_gpt_begin(size_t first, size_t all, size_t n)
 /* True if gradients of weights are written past the caches. */
 static inline bool dp_gpt_cold(const dp_gpt *gpt)
 {
-    return gpt->model->n_elements >= DP_GPT_COLD;
+    return gpt->trained->n_elements >= DP_GPT_COLD;
 }
 
 static inline size_t dp_gpt_tiles(size_t n)
@@ -170,17 +185,28 @@ static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)
     return gpt->scratch + worker * gpt->scratch_size;
 }
 
-/* NULL: the model has no such tensor. */
+/* True: the weights of the model do not change, only adapters do. */
+static inline bool dp_gpt_adapts(const dp_gpt *gpt)
+{
+    return gpt->trained != gpt->model;
+}
+
+/* NULL: the model has no such tensor. With adapters: of vectors alone. */
 static inline const float *dp_gpt_weight(const dp_gpt *gpt, size_t layer, dp_slot slot)
 {
     const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
-    return tensor == NULL ? NULL : gpt->weights + tensor->offset;
+    if (tensor == NULL) {
+        return NULL;
+    }
+    return dp_gpt_adapts(gpt) ? dp_base_weights_vector(gpt->base, tensor)
+                              : gpt->weights + tensor->offset;
 }
 
+/* NULL with adapters too. */
 static inline float *dp_gpt_grad(const dp_gpt *gpt, size_t layer, dp_slot slot)
 {
     const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
-    return tensor == NULL ? NULL : gpt->grads + tensor->offset;
+    return tensor == NULL || dp_gpt_adapts(gpt) ? NULL : gpt->grads + tensor->offset;
 }
 
 /* dp_gpt_open with a table of operations of the caller's choice, for tests and benches. */

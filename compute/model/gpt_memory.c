@@ -146,6 +146,30 @@ static void carve_layers(dp_gpt *gpt, struct carver *carver)
         gpt->recompute >= DP_RECOMPUTE_NORMS ? first.norm1 : carve(carver, n * gpt->sizes.width);
 }
 
+static void carve_adapters(dp_gpt *gpt, struct carver *carver)
+{
+    const size_t n = gpt->rows_max * gpt->model->config.context;
+    const size_t rank = gpt->trained->config.adapt_rank;
+    for (int slot = 0; slot < DP_LAYER_SLOTS; slot++) {
+        dp_adapter adapter;
+        if (!dp_model_adapter(gpt->trained, 0, (dp_slot)slot, &adapter)) {
+            continue;
+        }
+        dp_gpt_adapter *const room = &gpt->adapters[slot];
+        const size_t inputs = adapter.a->shape[0];
+        const size_t all = adapter.a->shape[1];
+        room->us = carve(carver, n * all);
+        room->ds = carve(carver, n * all);
+        room->a = carve(carver, dp_packed_floats(gpt->ops, inputs, all));
+        room->a_t = carve(carver, dp_packed_floats(gpt->ops, all, inputs));
+        for (size_t i = 0; i < adapter.n_parts; i++) {
+            const size_t columns = adapter.parts[i].columns;
+            room->b[i] = carve(carver, dp_packed_floats(gpt->ops, rank, columns));
+            room->b_t[i] = carve(carver, dp_packed_floats(gpt->ops, columns, rank));
+        }
+    }
+}
+
 size_t dp_gpt_carve(dp_gpt *gpt, float *base)
 {
     struct carver at = {.base = base};
@@ -153,10 +177,11 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base)
     const dp_model_config *config = &gpt->model->config;
     const dp_gpt_sizes *s = &gpt->sizes;
     const size_t n = gpt->rows_max * config->context;
-    gpt->params = carve(carver, gpt->model->n_elements);
+    gpt->params = carve(carver, gpt->trained->n_elements);
     gpt->weights = gpt->params;
-    gpt->grads = gpt->grads_elsewhere ? NULL : carve(carver, gpt->model->n_elements);
+    gpt->grads = gpt->grads_elsewhere ? NULL : carve(carver, gpt->trained->n_elements);
     carve_layers(gpt, carver);
+    carve_adapters(gpt, carver);
     gpt->angles = NULL;
     if (config->rope_theta != 0) {
         gpt->angles = carve(carver, (size_t)config->context * gpt->head);
@@ -185,7 +210,9 @@ dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options)
                                                [DP_ACTIVATION_RELU2] = DP_RELU2,
                                                [DP_ACTIVATION_SWIGLU] = DP_SWIGLU};
     const dp_model_config *const config = &model->config;
-    dp_gpt gpt = {.model = model,
+    dp_gpt gpt = {.model = dp_model_whole(model),
+                  .trained = model,
+                  .base = options->base,
                   .ops = options->ops != NULL ? options->ops : dp_ops_best_in(options->precision),
                   .pool = options->pool,
                   .recompute = options->recompute,

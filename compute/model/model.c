@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
+#include "base/run/adapt.h"
+#include "compute/model/adapter.h"
 
 /* Sizes in the table below. NONE as rows: the tensor is a vector. */
 typedef enum extent {
@@ -154,13 +156,8 @@ static void add_tensor(dp_model *model, size_t layer, dp_slot slot)
     model->n_parameters += tensor->elements;
 }
 
-dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why)
+dp_status dp_model_open_whole(dp_model *model, const dp_model_config *config, dp_why *why)
 {
-    if (config->arch == DP_ARCH_EXTERNAL) {
-        return dp_why_set(why, DP_BADARG,
-                          "a model of model.arch external has no tensors of its own here");
-    }
-    DP_TRY(dp_model_config_check(config, why));
     const size_t tensors_max = DP_SLOTS - DP_LAYER_SLOTS + (size_t)DP_LAYER_SLOTS * config->layers;
     dp_tensor *tensors = dp_alloc(tensors_max, sizeof *tensors);
     if (tensors == NULL) {
@@ -185,6 +182,17 @@ dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *
     return DP_OK;
 }
 
+dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why)
+{
+    if (config->arch == DP_ARCH_EXTERNAL) {
+        return dp_why_set(why, DP_BADARG,
+                          "a model of model.arch external has no tensors of its own here");
+    }
+    DP_TRY(dp_model_config_check(config, why));
+    return dp_model_config_adapts(config) ? dp_model_open_adapters(model, config, why)
+                                          : dp_model_open_whole(model, config, why);
+}
+
 void dp_model_open_vector(dp_model *model, uint64_t elements)
 {
     dp_assert(elements <= DP_MODEL_ELEMENTS_MAX);
@@ -196,6 +204,10 @@ void dp_model_open_vector(dp_model *model, uint64_t elements)
 void dp_model_close(dp_model *model)
 {
     dp_free(model->tensors);
+    if (model->base != NULL) {
+        dp_free(model->base->tensors);
+        dp_free(model->base);
+    }
     *model = (dp_model){0};
 }
 
@@ -212,7 +224,7 @@ const dp_tensor *dp_model_find(const dp_model *model, const char *name)
 const dp_tensor *dp_model_tensor(const dp_model *model, size_t layer, dp_slot slot)
 {
     dp_assert(slot < DP_SLOTS && (layer == 0 || slot < DP_LAYER_SLOTS));
-    dp_assert(layer < model->config.layers);
+    dp_assert(layer < model->config.layers && model->base == NULL);
     if (model->at[slot] < 0) {
         return NULL;
     }
@@ -245,6 +257,7 @@ size_t dp_model_parts(const dp_model *model, const dp_tensor *tensor,
                       dp_tensor_part parts[DP_MODEL_PARTS_MAX])
 {
     const size_t columns = tensor->n_dims == 1 ? tensor->elements : tensor->shape[1];
+    dp_assert(model->base == NULL);
     if (is_gpt2(model) || tensor->n_dims == 1 || tensor->slot >= DP_LAYER_SLOTS) {
         parts[0] = (dp_tensor_part){.columns = columns};
         memcpy(parts[0].name, tensor->name, sizeof parts[0].name);
@@ -297,7 +310,10 @@ void dp_model_init(const dp_model *model, uint64_t seed, float *params)
     memset(params, 0, model->n_elements * sizeof *params);
     for (size_t t = 0; t < model->n_tensors; t++) {
         const dp_tensor *tensor = &model->tensors[t];
-        const float deviation = tensor->init == DP_TENSOR_RESIDUAL ? residual : 0.02F;
+        const float deviation = tensor->init == DP_TENSOR_RESIDUAL ? residual
+                                : tensor->init == DP_TENSOR_ADAPTER
+                                    ? 1.0F / sqrtf((float)(3 * tensor->shape[0]))
+                                    : 0.02F;
         const size_t end = tensor->offset + tensor->elements;
         switch (tensor->init) {
         case DP_TENSOR_ZEROS:
@@ -309,6 +325,7 @@ void dp_model_init(const dp_model *model, uint64_t seed, float *params)
             break;
         case DP_TENSOR_NORMAL:
         case DP_TENSOR_RESIDUAL:
+        case DP_TENSOR_ADAPTER:
             for (size_t i = tensor->offset; i < end; i++) {
                 params[i] = normal_of(key, i) * deviation;
             }
@@ -317,7 +334,7 @@ void dp_model_init(const dp_model *model, uint64_t seed, float *params)
     }
 }
 
-double dp_model_flops(const dp_model *model, size_t length)
+static double flops_of(const dp_model *model, size_t length)
 {
     double weights = (double)dp_model_head(model)->elements;
     for (size_t t = 0; t < model->n_tensors; t++) {
@@ -328,4 +345,12 @@ double dp_model_flops(const dp_model *model, size_t length)
     }
     const double columns = (double)extent_of(&model->config, QUERY);
     return 6.0 * weights + 6.0 * (double)model->config.layers * (double)length * columns;
+}
+
+double dp_model_flops(const dp_model *model, size_t length)
+{
+    /* A base has a pass forward and one back, and no gradients. */
+    return model->base == NULL
+               ? flops_of(model, length)
+               : flops_of(model->base, length) * 2.0 / 3.0 + 6.0 * (double)model->n_parameters;
 }

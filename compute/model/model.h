@@ -14,7 +14,10 @@
  * Arena: tensors follow each other in table order, each starts at a multiple of DP_ARENA_ALIGN
  * elements, and the elements between them are always 0. Parameters, gradients, moments, anchors and
  * error feedback share this layout, so codecs and optimizers may treat them as one range of
- * dp_model.n_elements floats. */
+ * dp_model.n_elements floats.
+ *
+ * A model with adapters (adapter.h) has only theirs in its table and arena; the shapes of its other
+ * weights are those of base. */
 #ifndef DP_COMPUTE_MODEL_MODEL_H
 #define DP_COMPUTE_MODEL_MODEL_H
 
@@ -60,8 +63,9 @@ typedef enum dp_slot {
 typedef enum dp_tensor_init {
     DP_TENSOR_ZEROS,
     DP_TENSOR_ONES,
-    DP_TENSOR_NORMAL,  /* standard deviation 0.02 */
-    DP_TENSOR_RESIDUAL /* 0.02 / sqrt(2 layers): projections that end in the residual stream */
+    DP_TENSOR_NORMAL,   /* standard deviation 0.02 */
+    DP_TENSOR_RESIDUAL, /* 0.02 / sqrt(2 layers): projections that end in the residual stream */
+    DP_TENSOR_ADAPTER   /* 1 / sqrt(3 rows): the first matrix of an adapter */
 } dp_tensor_init;
 
 typedef struct dp_tensor {
@@ -70,12 +74,13 @@ typedef struct dp_tensor {
     size_t shape[2];               /* row-major; shape[1] is 1 when n_dims is 1 */
     size_t offset;                 /* elements from the start of the arena */
     size_t elements;
-    bool decay; /* weight decay applies: all matrices, also the embeddings */
-    dp_slot slot;
+    bool decay;   /* weight decay applies: all matrices, also the embeddings */
+    dp_slot slot; /* of an adapter's tensor: that of its weight */
     dp_tensor_init init;
 } dp_tensor;
 
-typedef struct dp_model {
+typedef struct dp_model dp_model;
+struct dp_model {
     dp_model_config config; /* resolved (dp_model_config_resolve) */
     dp_tensor *tensors;     /* owned */
     size_t n_tensors;
@@ -83,11 +88,14 @@ typedef struct dp_model {
     size_t n_parameters;       /* without padding */
     int32_t at[DP_SLOTS];      /* index of the tensor, in layer 0 for those of layers; -1: none */
     int32_t tensors_per_layer; /* distance of the indices of two layers */
-} dp_model;
+    dp_model *base;            /* owned: the model without its adapters; NULL: it has none */
+};
 
 /* Builds the tensor table. Checks config first (dp_model_config_check): DP_BADARG and a sentence;
  * DP_NOMEM. Pair: dp_model_close. */
 DP_MUST dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why);
+/* The same for a checked config without adapters. */
+DP_MUST dp_status dp_model_open_whole(dp_model *model, const dp_model_config *config, dp_why *why);
 /* A model of which only the size of its vector is known (DP_ARCH_EXTERNAL, tensor_table.h):
  * elements and the zeros after them. It has no tensors, and only close takes it. */
 void dp_model_open_vector(dp_model *model, uint64_t elements);
@@ -95,7 +103,7 @@ void dp_model_close(dp_model *model);
 /* NULL: no tensor has this name. */
 const dp_tensor *dp_model_find(const dp_model *model, const char *name);
 /* The tensor of a layer, or with layer 0 one outside the layers; NULL: the model has none of its
- * kind. */
+ * kind. Not for a model with adapters, as the next. */
 const dp_tensor *dp_model_tensor(const dp_model *model, size_t layer, dp_slot slot);
 /* The weight of the head; with a tied head it is the embedding. */
 const dp_tensor *dp_model_head(const dp_model *model);
@@ -108,7 +116,7 @@ typedef struct dp_tensor_part {
     bool transposed;               /* the file has [columns][rows of the tensor] */
 } dp_tensor_part;
 
-/* Returns the number of parts. */
+/* Returns the number of parts. Of a model with adapters: dp_adapter_parts. */
 size_t dp_model_parts(const dp_model *model, const dp_tensor *tensor,
                       dp_tensor_part parts[DP_MODEL_PARTS_MAX]);
 
@@ -121,7 +129,7 @@ void dp_model_init(const dp_model *model, uint64_t seed, float *params);
 
 /* Floating point operations of one forward and backward pass per token with sequences of length
  * tokens, counting multiply and add, causal attention once: 6 per matrix weight and 6 * layers *
- * length * heads * head width. */
+ * length * heads * head width. With adapters: two thirds of the base's, and 6 per parameter. */
 double dp_model_flops(const dp_model *model, size_t length);
 
 #endif

@@ -28,7 +28,8 @@ static uint32_t needs_of(const dp_manifest *m)
                    "each optimizer has a capability");
     const bool bf16_weights = m->weights != 0 && m->weights != DP_WEIGHTS_FP32;
     return precisions[m->precision] | optimizers[m->optimizer] |
-           (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS;
+           (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS |
+           (dp_manifest_adapts(m) ? DP_CAN_ADAPTERS : 0);
 }
 
 uint32_t dp_trainer_moments(const dp_trainer *t)
@@ -36,34 +37,50 @@ uint32_t dp_trainer_moments(const dp_trainer *t)
     return t->alone ? 0 : dp_manifest_moments(&t->manifest);
 }
 
-static dp_status open_model(dp_trainer *t, dp_why *why)
+static dp_status open_model(dp_trainer *t, dp_view base, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(&t->manifest);
     if (dp_manifest_external(&t->manifest)) {
         dp_model_open_vector(&t->model, t->manifest.elements);
         return DP_OK;
     }
-    return dp_model_open(&t->model, &config, why);
+    DP_TRY(dp_model_open(&t->model, &config, why));
+    return dp_manifest_adapts(&t->manifest)
+               ? dp_base_weights_open(&t->base, t->model.base, t->manifest.base_kind, base, why)
+               : DP_OK;
+}
+
+/* The backend lacks something that the run needs. */
+static dp_status check_capabilities(const dp_trainer *t, dp_why *why)
+{
+    const uint32_t missing = needs_of(&t->manifest) & ~t->backend->capabilities;
+    if (missing == DP_CAN_ADAPTERS) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "the CPU trains adapters, the backend '%s' does not yet; --backend cpu "
+                          "asks for the CPU",
+                          t->backend->name);
+    }
+    return missing == 0
+               ? DP_OK
+               : dp_why_set(why, DP_UNSUPPORTED,
+                            "the backend '%s' has not the precision, optimizer or kind of weights "
+                            "that this run asks for; --backend cpu has them",
+                            t->backend->name);
 }
 
 static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
 {
     const dp_manifest *const m = &t->manifest;
-    DP_TRY(open_model(t, why));
+    DP_TRY(open_model(t, setup->base, why));
     t->n = t->model.n_elements;
     t->schedule = dp_schedule_of(m);
     DP_TRY(dp_schedule_check(&t->schedule, why));
     t->backend =
         setup->backend != NULL && !dp_manifest_external(m) ? setup->backend : dp_backend_cpu();
-    if ((needs_of(m) & ~t->backend->capabilities) != 0) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "the backend '%s' has not the precision, optimizer or kind of weights "
-                          "that this run asks for; --backend cpu has them",
-                          t->backend->name);
-    }
-    dp_process_group *const team =
-        dp_process_group_serves(setup->team, t->backend) && !dp_manifest_external(m) ? setup->team
-                                                                                     : NULL;
+    DP_TRY(check_capabilities(t, why));
+    const bool teamed = dp_process_group_serves(setup->team, t->backend) &&
+                        !dp_manifest_external(m) && !dp_manifest_adapts(m);
+    dp_process_group *const team = teamed ? setup->team : NULL;
     const dp_plan_request request = {.manifest = m,
                                      .processes =
                                          team != NULL ? dp_process_group_processes(team) : 0,
@@ -78,6 +95,7 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
     t->rows_max = plan.rows;
     t->rows_next = setup->alone ? plan.rows : 1;
     const dp_engine_setup engine = {.model = &t->model,
+                                    .base = dp_manifest_adapts(m) ? &t->base : NULL,
                                     .precision = m->precision,
                                     .optimizer = m->optimizer,
                                     .weights = m->weights,
@@ -226,6 +244,7 @@ void dp_trainer_close(dp_trainer *t)
     if (t->engine != NULL) {
         t->backend->close(t->engine);
     }
+    dp_base_weights_close(&t->base);
     dp_model_close(&t->model);
     dp_data_close(&t->data);
     dp_bpe_close(t->bpe);

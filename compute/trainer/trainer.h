@@ -34,6 +34,9 @@ typedef struct dp_trainer_setup {
     dp_view tokenizer; /* tokenizer.json, or the table of tensors of a run of any model; copied */
     const dp_view *shards; /* in the order of the manifest; the bytes are borrowed until close */
     size_t n_shards;
+    /* Of a run with adapters: the object of the base (base_weights.h), whose hash was checked;
+     * borrowed until close. */
+    dp_view base;
     uint8_t member[32];
     /* of this process, for random choices that are not repeated, as stochastic rounding */
     uint64_t seed;

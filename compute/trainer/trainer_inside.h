@@ -12,6 +12,7 @@
 #include "compute/codec/alignment.h"
 #include "compute/data/data.h"
 #include "compute/data/loader.h"
+#include "compute/model/base_weights.h"
 #include "compute/model/model.h"
 #include "compute/model/state.h"
 #include "compute/rules/scaler.h"
@@ -65,6 +66,7 @@ struct dp_trainer {
     uint8_t member[32];
     uint64_t seed; /* of the process */
     dp_model model;
+    dp_base_weights base; /* of a run with adapters; else zero */
     const dp_backend *backend;
     dp_engine *engine; /* of it: holds every vector */
     dp_schedule schedule;

@@ -80,9 +80,30 @@ static uint32_t rows_of(const solo *s, const dp_manifest *m)
     return rows < m->batch_rows ? rows : m->batch_rows;
 }
 
+/* Before a card plans what it cannot have. */
+static dp_status check_adapters(const solo *s, const dp_manifest *manifest, dp_why *why)
+{
+    if (!dp_manifest_adapts(manifest)) {
+        return DP_OK;
+    }
+    if (!is_on_cpu(s) && (s->job->backend->capabilities & DP_CAN_ADAPTERS) == 0) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "the CPU trains adapters, the backend '%s' does not yet; --backend cpu "
+                          "asks for the CPU",
+                          s->job->backend->name);
+    }
+    if (s->job->team != NULL) {
+        return dp_why_set(why, DP_BADARG,
+                          "adapters are trained by one process on the CPU: leave out --processes, "
+                          "and its threads do the work");
+    }
+    return DP_OK;
+}
+
 static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t rows, dp_plan *plan,
                           dp_why *why)
 {
+    DP_TRY(check_adapters(s, manifest, why));
     const uint64_t usable = dp_memory_usable();
     const uint64_t budget = usable != 0 ? usable : UINT64_MAX;
     const dp_process_group *const team =

@@ -4,12 +4,12 @@
  *
  *   FOLDER/manifest.bin        canonical bytes, unsigned, with the hashes of tokenizer and data;
  *                              times and keys are 0
- *   FOLDER/data/               tokenizer.json, shards and perhaps first weights, as prepare.h makes
- *                              them
+ *   FOLDER/data/               tokenizer.json, shards and perhaps first weights, or with adapters
+ *                              the base below them, as prepare.h makes them
  *   FOLDER/step-*.ckpt         checkpoints (standalone_file.h)
  *   FOLDER/lock                held by the process that trains here
  *   FOLDER/model/              in Hugging Face's layout, once all steps are done, if transformers
- *                              have a class for it
+ *                              have a class for it; with adapters, those alone, as peft has them
  *
  * The same manifest, text, build and kind of processor give the same bits after the same number of
  * steps, for any number of threads, kills and resumes: batches follow from the number of the step,
@@ -100,9 +100,9 @@ typedef struct dp_standalone_look {
 DP_MUST dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *score,
                                      uint64_t *steps, dp_why *why);
 
-/* Exports the newest valid checkpoint for other programs: the fields folder, gguf and llmc of to.
- * *steps, lock and statuses as above. */
+/* Exports the newest valid checkpoint for other programs: the fields folder, gguf, llmc and merged
+ * of to. *files: dp_export_files. *steps, lock and statuses as above. */
 DP_MUST dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
-                                       uint64_t *steps, dp_why *why);
+                                       uint64_t *steps, const char *const **files, dp_why *why);
 
 #endif

@@ -116,7 +116,7 @@ dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *o
 }
 
 dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
-                               uint64_t *steps, dp_why *why)
+                               uint64_t *steps, const char *const **files, dp_why *why)
 {
     dp_standalone_folder folder = {.lock = -1};
     dp_trainer *trainer = NULL;
@@ -130,8 +130,10 @@ dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_j
         const dp_export_inputs in = {.manifest =
                                          dp_view_of(folder.canonical, folder.canonical_size),
                                      .state = state,
-                                     .tokenizer = dp_buf_view(&folder.tokenizer)};
+                                     .tokenizer = dp_buf_view(&folder.tokenizer),
+                                     .base = folder.base};
         status = dp_export_views(to, &in, why);
+        *files = dp_export_files(to, false, dp_manifest_adapts(&folder.manifest));
     }
     dp_trainer_close(trainer);
     dp_standalone_folder_close(&folder);

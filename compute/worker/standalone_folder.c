@@ -35,6 +35,8 @@ void dp_standalone_folder_close(dp_standalone_folder *f)
         dp_file_unmap(f->shards[i]);
         f->shards[i] = dp_view_of(NULL, 0);
     }
+    dp_file_unmap(f->base);
+    f->base = dp_view_of(NULL, 0);
     if (f->lock >= 0) {
         close(f->lock);
     }
@@ -80,7 +82,8 @@ static dp_status open_data(dp_standalone_folder *f, dp_why *why)
         dp_prepared_shard(i, name);
         DP_TRY(dp_file_map(path, name, &f->shards[i], why));
     }
-    return DP_OK;
+    return dp_manifest_adapts(&f->manifest) ? dp_file_map(path, DP_PREPARED_BASE, &f->base, why)
+                                            : DP_OK;
 }
 
 static dp_status check_file(const dp_standalone_folder *f, const char *name, dp_view bytes,
@@ -159,6 +162,14 @@ dp_status dp_standalone_folder_open(dp_standalone_folder *f, dp_why *why)
         dp_prepared_shard(i, name);
         DP_TRY(check_file(f, name, f->shards[i], &f->manifest.shards[i].root, why));
     }
+    if (dp_manifest_adapts(&f->manifest) &&
+        check_file(f, DP_PREPARED_BASE, f->base, &f->manifest.base, why) != DP_OK) {
+        return dp_why_set(why, DP_BADHASH,
+                          "%.250s/data/" DP_PREPARED_BASE " has changed since training began, and "
+                          "adapters fit only the base that they were trained on: put the file "
+                          "back, or begin anew with another --out",
+                          f->path);
+    }
     return DP_OK;
 }
 
@@ -206,6 +217,8 @@ dp_status dp_standalone_folder_same(const dp_standalone_folder *f, dp_view canon
     given.tokenizer_bytes = f->manifest.tokenizer_bytes;
     given.init = f->manifest.init;
     given.init_bytes = f->manifest.init_bytes;
+    given.base = f->manifest.base;
+    given.base_bytes = f->manifest.base_bytes;
     given.n_shards = f->manifest.n_shards;
     memcpy(given.shards, f->manifest.shards, sizeof given.shards);
     DP_TRY(dp_manifest_encode(&given, bytes, &size));
@@ -225,6 +238,7 @@ dp_trainer_setup dp_standalone_folder_setup(const dp_standalone_folder *f)
                               .tokenizer = dp_buf_view(&f->tokenizer),
                               .shards = f->shards,
                               .n_shards = f->manifest.n_shards,
+                              .base = f->base,
                               .alone = true};
 }
 

@@ -20,6 +20,7 @@ typedef struct dp_standalone_folder {
     dp_hash hash; /* of canonical */
     dp_buf tokenizer;
     dp_view shards[DP_MANIFEST_SHARDS_MAX]; /* mapped */
+    dp_view base;                           /* the same; empty without adapters */
 } dp_standalone_folder;
 
 void dp_standalone_folder_close(dp_standalone_folder *folder); /* Accepts one whose lock is -1. */

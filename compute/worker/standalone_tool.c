@@ -224,6 +224,18 @@ static void note(const char *sentence)
 
 /* ---- the two words ---- */
 
+/* Where the program chose the backend, adapters go to the CPU. */
+static void leave_to_cpu(const arguments *args, dp_view manifest, dp_plugin_choice *choice)
+{
+    dp_manifest m;
+    if (choice->backend != NULL && (choice->backend->capabilities & DP_CAN_ADAPTERS) == 0 &&
+        strcmp(args->backend, "auto") == 0 && dp_manifest_decode(&m, manifest) == DP_OK &&
+        dp_manifest_adapts(&m)) {
+        note("the CPU trains adapters; a graphics card does not yet");
+        choice->backend = NULL;
+    }
+}
+
 static dp_status train(const arguments *args, dp_process_group *team, dp_why *why)
 {
     dp_buf manifest;
@@ -245,6 +257,7 @@ static dp_status train(const arguments *args, dp_process_group *team, dp_why *wh
     if (choice.line.text[0] != '\0') {
         note(choice.line.text);
     }
+    leave_to_cpu(args, dp_buf_view(&manifest), &choice);
     dp_process_group_take_choice(team, &choice, note);
     const dp_standalone_job job = {.manifest = dp_buf_view(&manifest),
                                    .text = args->text,

@@ -105,6 +105,9 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
         setup.backend = NULL;
         setup.team = NULL;
     }
+    if (dp_manifest_adapts(dp_trainer_manifest(w->trainer))) { /* One process trains them. */
+        setup.team = NULL;
+    }
     w->backend = setup.backend != NULL ? setup.backend : dp_backend_cpu();
     dp_worker_keep_files(w, c);
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));

@@ -183,6 +183,17 @@ static void manifest_seeds(void)
     manifest.init_bytes = 288;
     dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
     seed("manifest/any_model", dp_view_of(room, size));
+
+    /* A run of adapters, founded. */
+    dp_manifest_default(&manifest);
+    manifest.adapt_rank = 8;
+    manifest.adapt_alpha_milli = 16000;
+    manifest.adapt_targets = DP_ADAPT_Q | DP_ADAPT_K | DP_ADAPT_V;
+    manifest.base_kind = DP_BASE_NF4;
+    manifest.base = hash_of(3);
+    manifest.base_bytes = 700000;
+    dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
+    seed("manifest/adapters", dp_view_of(room, size));
 }
 
 /* As encode_round, in lists; another 32 before them, so that there are two. */

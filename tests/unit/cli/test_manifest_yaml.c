@@ -387,6 +387,39 @@ static void cut_and_damaged_manifests_never_crash(void **state)
     }
 }
 
+static void adapters_are_a_section_of_the_model(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "name: a\nmodel:\n  from: base\n  arch: llama\n  adapt:\n    rank: 4\n    alpha: 6.5\n"
+        "    targets: [q_proj, v_proj]\n    base: nf4\n",
+        "name: a\nmodel: {adapt: {targets: \"q_proj, v_proj\", base: nf4, rank: 4, alpha: 6.5}, "
+        "arch: llama, from: base}\n",
+        "name: a\nfrom: base\nmodel.arch: llama\nmodel.adapt: {rank: 4, alpha: 6.5, base: nf4, "
+        "targets: [v_proj, q_proj]}\n",
+        "name: a\nfrom: base\nmodel.arch: llama\nmodel.adapt.rank: 4\nmodel.adapt.alpha: 6.5\n"
+        "model.adapt.base: nf4\nmodel.adapt.targets: q_proj,v_proj\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        CHECK_OK(read_text(texts[i]));
+        const dp_manifest *const m = &file.manifest;
+        CHECK(m->adapt_rank == 4 && m->adapt_alpha_milli == 6500 && m->base_kind == DP_BASE_NF4);
+        CHECK(m->adapt_targets == (DP_ADAPT_Q | DP_ADAPT_V));
+        CHECK(strcmp(file.from_path, "base") == 0);
+    }
+    CHECK_OK(read_text("name: a\nmodel: {adapt: {rank: 4, targets: all}}\n"));
+    CHECK(file.manifest.adapt_targets == 0);
+    refused("name: a\nmodel: {adapt: {rank: 4, targets: [q_porj]}}\n", "2:36", "\"q_porj\"");
+    CHECK(strstr(fix.text, "write targets: q_proj") != NULL);
+    refused("name: a\nmodel: {adapt: {rank: 4, targets: [[q_proj]]}}\n", "2:36", "found a list");
+    refused("name: a\nmodel: {adapt: {rank: 4, rank: 5}}\n", "2:26", "given twice");
+    refused("name: a\nmodel: {adapt: 4}\n", "2:16", "is a section");
+    refused("name: a\nmodel: {adapt: {rank: {a: 1}}}\n", "2:23", "found a section");
+    refused("name: a\nmodel: {adapt: {rnk: 4}}\n", "2:17", "model.adapt.rank");
+    refused("name: a\nmodel: {from: a}\nfrom: b\n", "3:7", "given twice");
+    refused("name: a\nmodel: {adapt: {rank: 4, targets: q_proj}}\n", "2:35", "write c_attn");
+    refused("name: a\nmodel: {adapt: {targets: all, base: int8}}\n", "2:37", "rank is not");
+}
+
 static void any_model_has_samples_and_no_shape(void **state)
 {
     (void)state;
@@ -434,6 +467,7 @@ int main(void)
         cmocka_unit_test(a_huge_file_is_refused_unread),
         cmocka_unit_test(deep_nesting_ends_at_its_first_bracket),
         cmocka_unit_test(cut_and_damaged_manifests_never_crash),
+        cmocka_unit_test(adapters_are_a_section_of_the_model),
         cmocka_unit_test(any_model_has_samples_and_no_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,6 +298,9 @@ static void every_word_is_taken_and_no_other(void **state)
             if (strncmp(choices[i].key, "model.", 6) == 0) {
                 manifest.arch = DP_ARCH_LLAMA; /* It has all features. */
             }
+            if (strncmp(choices[i].key, "model.adapt.", 12) == 0) {
+                manifest.adapt_rank = 1; /* It is of adapters alone. */
+            }
             memcpy((char *)&manifest + choices[i].offset, &choices[i].words[w].value, sizeof(int));
             CHECK_OK(dp_manifest_check(&manifest, NULL));
             assert_non_null(strstr(words, choices[i].words[w].name));

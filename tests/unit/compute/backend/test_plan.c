@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "compute/backend/plan.h"
+#include "compute/model/base_weights.h"
 #include "compute/model/optim.h"
 
 static dp_manifest manifest_of(const char *preset)
@@ -71,6 +72,70 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
             dp_model_close(&model);
         }
     }
+}
+
+static void with_adapters_the_plan_counts_the_base_and_takes_what_it_says(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < DP_BASE_KINDS; kind++) {
+        dp_manifest manifest = manifest_of("qwen3-tiny");
+        manifest.adapt_rank = 8;
+        manifest.base_kind = (dp_base_kind)kind;
+        dp_plan plan;
+        const dp_plan_request request = {
+            .manifest = &manifest, .threads = 2, .budget = (uint64_t)1 << 30};
+        assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+        assert_int_equal(plan.packs, DP_GPT_PACKS_SHARED);
+        const dp_model_config config = dp_manifest_model(&manifest);
+        dp_model model;
+        dp_pool *pool = NULL;
+        dp_gpt *gpt = NULL;
+        assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
+        assert_int_equal(plan.base, dp_base_weights_bytes(model.base, manifest.base_kind));
+        assert_int_equal(plan.parameters, model.n_parameters);
+        assert_int_equal(plan.total, plan.weights + plan.gradients + plan.moments + plan.anchors +
+                                         plan.packed + plan.buffers + plan.data + plan.base +
+                                         plan.activations);
+        assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
+        const dp_base_weights base = {.kind = manifest.base_kind};
+        const dp_gpt_options options = {.rows_max = plan.rows,
+                                        .pool = pool,
+                                        .recompute = plan.recompute,
+                                        .packs = plan.packs,
+                                        .base = &base};
+        const size_t before = dp_alloc_live_bytes();
+        assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_OK);
+        const double took = (double)(dp_alloc_live_bytes() - before);
+        const double said =
+            (double)(plan.weights + plan.gradients + plan.packed + plan.activations + plan.buffers);
+        assert_true(took > 0.7 * said && took < 1.02 * said);
+        dp_gpt_close(gpt);
+        dp_pool_close(pool);
+        dp_model_close(&model);
+    }
+}
+
+/* The shape of Qwen3 0.6B, of which whole weights take 24 GiB. In fp32 packs are the largest that
+ * any processor has. */
+static void adapters_of_half_a_billion_weights_train_in_three_gibibytes(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("qwen3-0.6b");
+    manifest.context = 256;
+    manifest.adapt_rank = 8;
+    dp_plan plan;
+    const dp_plan_request request = {
+        .manifest = &manifest, .threads = 2, .budget = (uint64_t)3 << 30};
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    manifest.precision = DP_PRECISION_BF16;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    const uint64_t bf16 = plan.base;
+    manifest.base_kind = DP_BASE_NF4;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_true(plan.base < bf16 / 2);
+    manifest.adapt_rank = 0;
+    manifest.base_kind = DP_BASE_BF16;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_TOOBIG);
 }
 
 /* To the byte: the bounds above are too wide for a vector of moments too many. Muon has scratch. */
@@ -371,6 +436,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
+        cmocka_unit_test(with_adapters_the_plan_counts_the_base_and_takes_what_it_says),
+        cmocka_unit_test(adapters_of_half_a_billion_weights_train_in_three_gibibytes),
         cmocka_unit_test(moments_are_the_vectors_that_the_optimizer_keeps),
         cmocka_unit_test(scratch_of_muon_is_planned_for_the_threads_that_get_it),
         cmocka_unit_test(a_team_has_weights_for_each_and_moments_once),

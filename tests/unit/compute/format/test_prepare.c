@@ -416,7 +416,9 @@ static void any_model_is_prepared_and_exported_as_it_came(void **state)
     CHECK(first.elements == 64 && first.moments == 1 && first.round == 0);
     CHECK_OK(dp_manifest_encode(&m, bytes, &size));
 
-    const dp_export_inputs in = {dp_view_of(bytes, size), dp_buf_view(&init), dp_buf_view(&table)};
+    const dp_export_inputs in = {.manifest = dp_view_of(bytes, size),
+                                 .state = dp_buf_view(&init),
+                                 .tokenizer = dp_buf_view(&table)};
     dp_export_job export = {.folder = tempdir_file(&dir, "model", paths[2])};
     CHECK_OK(dp_export_views(&export, &in, &why));
     dp_buf file = read_file(tempdir_file(&dir, "model/model.safetensors", paths[0]));
@@ -425,8 +427,9 @@ static void any_model_is_prepared_and_exported_as_it_came(void **state)
     export.gguf = "f32";
     CHECK_STATUS(dp_export_views(&export, &in, &why), DP_UNSUPPORTED);
     export.gguf = NULL;
-    const dp_export_inputs other = {in.manifest, dp_view_of(init.data, init.size - 4),
-                                    in.tokenizer};
+    const dp_export_inputs other = {.manifest = in.manifest,
+                                    .state = dp_view_of(init.data, init.size - 4),
+                                    .tokenizer = in.tokenizer};
     CHECK_STATUS(dp_export_views(&export, &other, &why), DP_BADMSG);
     dp_buf_close(&file);
     dp_buf_close(&init);

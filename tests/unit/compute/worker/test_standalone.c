@@ -272,6 +272,30 @@ static void on_a_card_rows_are_more_and_as_many_as_it_holds(void **state)
     }
 }
 
+static void a_card_that_cannot_train_adapters_is_told_before_anything_is_made(void **state)
+{
+    (void)state;
+    bench b;
+    dp_manifest m;
+    dp_backend card = *dp_backend_cpu();
+    card.plan = plan_of_a_card;
+    card.name = "cuda";
+    card.capabilities &= ~(uint32_t)DP_CAN_ADAPTERS;
+    open_bench(&b);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(b.manifest, b.manifest_size)));
+    m.adapt_rank = 2;
+    CHECK_OK(dp_manifest_encode(&m, b.manifest, &b.manifest_size));
+    dp_standalone_job job = job_of(&b, false);
+    job.backend = &card;
+    CHECK_STATUS(dp_standalone_train(&job, &b.why), DP_UNSUPPORTED);
+    CHECK(strstr(b.why.text, "the CPU trains adapters, the backend 'cuda' does not yet") != NULL);
+    CHECK(!b.planned && access(b.out, F_OK) == 0);
+    job.backend = NULL; /* Then the weights are missing. */
+    CHECK_STATUS(dp_standalone_train(&job, &b.why), DP_BADARG);
+    CHECK(strstr(b.why.text, "give --from FOLDER") != NULL && b.planned);
+    close_bench(&b);
+}
+
 static void two_processes_do_not_train_in_one_folder(void **state)
 {
     (void)state;
@@ -325,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_of_another_run_is_told_and_not_taken),
         cmocka_unit_test(a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same),
         cmocka_unit_test(on_a_card_rows_are_more_and_as_many_as_it_holds),
+        cmocka_unit_test(a_card_that_cannot_train_adapters_is_told_before_anything_is_made),
         cmocka_unit_test(two_processes_do_not_train_in_one_folder),
         cmocka_unit_test(the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data),
     };
