@@ -22,10 +22,11 @@
  *
  * T->D HELLO {abi, name, pid}
  *
- * D->T OPEN {member[32], seed}   fds: manifest, tokenizer.json, token shards
+ * D->T OPEN {member[32], seed}   fds: manifest, tokenizer.json, token shards, base?
  *     In a run of any model the second is the table of tensors (compute/model/tensor_table.h), and
  *     there are no shards; such a trainer holds vectors, and a script takes the steps
  *     (SCRIPT).
+ *     base, of a run with adapters: the weights below them (compute/model/base_weights.h).
  *     The manifest is canonical bytes; the shards come in its order, at most 32. seed differs for
  *     every process; it drives random choices that need not be repeatable.
  * T->D OPENED {elements, device?}

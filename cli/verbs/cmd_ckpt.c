@@ -209,7 +209,8 @@ static int run_export(dp_cmd *cmd)
     dp_packer packer = dp_client_begin(&client, "ckpt.export");
     const char *const gguf = dp_cmd_option(cmd, "gguf");
     const char *const llmc = dp_cmd_option(cmd, "llmc");
-    dp_pack_map(&packer, 2U + (gguf != NULL) + (llmc != NULL));
+    const bool merged = dp_cmd_option(cmd, "merged") != NULL;
+    dp_pack_map(&packer, 2U + (gguf != NULL) + (llmc != NULL) + merged);
     dp_pack_text(&packer, "umask");
     dp_pack_u64(&packer, dp_path_user_umask());
     dp_pack_text(&packer, "path");
@@ -221,6 +222,10 @@ static int run_export(dp_cmd *cmd)
     if (llmc != NULL) {
         dp_pack_text(&packer, "llmc");
         dp_pack_text(&packer, llmc);
+    }
+    if (merged) {
+        dp_pack_text(&packer, "merged");
+        dp_pack_bool(&packer, true);
     }
     const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
     dp_client_close(&client);

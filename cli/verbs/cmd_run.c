@@ -199,6 +199,13 @@ int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_contr
     if (status != 0) {
         return status;
     }
+    if (dp_manifest_adapts(&input->file.manifest) && input->from_path[0] == '\0') {
+        dp_error_set(error, DP_EXIT_USAGE, "E0318",
+                     "dpnode run create FILE --from FOLDER   # or model: {from: FOLDER, ...} in it",
+                     "the run has no weights to adapt",
+                     "model.adapt trains adapters of given weights, and none are given");
+        return error->exit;
+    }
     return dp_manifest_external(&input->file.manifest) ? find_tensors(source, input, error)
                                                        : find_text(source, input, error);
 }

@@ -37,8 +37,8 @@ static dp_status open_somewhere(dp_worker *w, dp_trainer_setup *setup, dp_why *w
     return DP_OK;
 }
 
-/* Maps the files after the second, which are the shards. After DP_OK they stay mapped until the
- * trainer is closed. */
+/* Maps the files after the second, which are the shards and with adapters the base. After DP_OK
+ * they stay mapped until the trainer is closed. */
 static dp_status open_trainer(dp_worker *w, const dp_worker_command *c, dp_trainer_setup *setup,
                               dp_why *why)
 {
@@ -47,8 +47,14 @@ static dp_status open_trainer(dp_worker *w, const dp_worker_command *c, dp_train
         status = dp_memfd_map(c->fds[i], DP_OBJECT_BYTES_MAX, &w->shards[i - DP_WORKER_OPEN_FDS]);
     }
     if (status == DP_OK) {
+        dp_manifest manifest;
         setup->shards = w->shards;
         setup->n_shards = c->n_fds - DP_WORKER_OPEN_FDS;
+        if (dp_manifest_decode(&manifest, setup->manifest) == DP_OK &&
+            dp_manifest_adapts(&manifest) && setup->n_shards > 0) {
+            setup->n_shards--; /* The last file is no shard. */
+            setup->base = w->shards[setup->n_shards];
+        }
         status = open_somewhere(w, setup, why);
     }
     if (status != DP_OK) {

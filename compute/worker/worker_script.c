@@ -44,11 +44,13 @@ static void on_stepped(void *context, const dp_script_progress *progress)
     DP_IGNORE(dp_worker_answer(w, &told, NULL, 0)); /* As above. */
 }
 
-/* A script gives weights, and a run that exchanges gradients has no use for them. */
+/* A script gives weights: a run that exchanges gradients has no use for them, and one of adapters
+ * has other tensors than the script's model. */
 static bool takes_scripts(const dp_worker *w)
 {
-    return w->options.script_path != NULL &&
-           dp_trainer_manifest(w->trainer)->exchange == DP_EXCHANGE_UPDATES;
+    const dp_manifest *const m = dp_trainer_manifest(w->trainer);
+    return w->options.script_path != NULL && m->exchange == DP_EXCHANGE_UPDATES &&
+           !dp_manifest_adapts(m);
 }
 
 static void tell(const dp_worker *w, const char *sentence)

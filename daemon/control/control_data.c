@@ -19,6 +19,10 @@ uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here)
         count++;
         *here += node != NULL && dp_node_holds(node, root);
     }
+    if (dp_manifest_adapts(manifest)) {
+        count++;
+        *here += node != NULL && dp_node_holds(node, &manifest->base);
+    }
     return count;
 }
 
@@ -67,6 +71,7 @@ void dp_method_data(dp_daemon *daemon, const dp_call *call, const dp_pack_value 
                      &(data_item){"tokens", &shard->root, shard->bytes, shard->tokens});
         }
         add_data(&data, node, &(data_item){"weights", &manifest->init, manifest->init_bytes, 0});
+        add_data(&data, node, &(data_item){"base", &manifest->base, manifest->base_bytes, 0});
     }
     dp_group_end(&data);
     if (manifest != NULL) {

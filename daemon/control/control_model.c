@@ -152,6 +152,14 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
                      "model.arch is external: its tensors are written as safetensors alone");
         return;
     }
+    if (!dp_pack_get_bool(dp_pack_key(parameters, "merged"), &form.merged)) {
+        form.merged = false;
+    }
+    if (form.merged && manifest != NULL && !dp_manifest_adapts(manifest)) {
+        dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR   # writes the whole model",
+                     "there is nothing to merge", "this run trains a whole model, no adapters");
+        return;
+    }
     if (type != NULL) {
         snprintf(form.option, sizeof form.option, "%s", gguf != NULL ? "--gguf" : "--llmc");
     }

@@ -31,9 +31,10 @@
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the
  *                       next record, "quorum", "listed", "loss"?, "exchanges", "rejected",
- *                       "diverged", "elements", "data_objects" (tokenizer or table of tensors, and
- *                       shards), "data_here" (of these), "round_ms", "external"?: true, of a run of
- *                       any model, "script_pid"?: process of the script that trains it here,
+ *                       "diverged", "elements", "data_objects" (tokenizer or table of tensors, base
+ *                       of adapters, shards), "data_here" (of these), "round_ms", "external"?:
+ *                       true, of a run of any model, "script_pid"?: process of the script that
+ *                       trains it here,
  *                       "sample_tokens": tokens that a sample counts as, "trains": bool,
  *                       "tokens_per_s",
  *                       "compute_utilisation" (both nil while it does not), "trainer_ms"?:
@@ -164,13 +165,13 @@
  *                       "counted" (contributions),
  *                       "samples","leased","own","holes","twice"
  *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0", or
- *                       "llmc"?: "f32"|"bf16"} -> {"path","files":[text],"round"}
+ *                       "llmc"?: "f32"|"bf16", "merged"?: bool (of a run with adapters)}
+ *                       -> {"path","files":[text],"round"}
  *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}
  *   eval         {"tokens"?: n (0: all)} -> {"loss","bits_per_byte","tokens","round"}
- *   data         {} -> {"data": [{"kind": "tokenizer"|"table" (of tensors)|"tokens"|"weights",
- *                       "root","bytes","tokens"?
- *                       (of a shard), "local": bool}], "tokens" (of all shards), "samples" (of a
- *                       pass)}
+ *   data         {} -> {"data": [{"kind": "tokenizer"|"table" (of tensors)|"tokens"|"weights"|
+ *                       "base", "root","bytes","tokens"? (of a shard), "local": bool}],
+ *                       "tokens" (of all shards), "samples" (of a pass)}
  *   down         {} -> {"pid"}: the daemon ends politely after this reply */
 #ifndef DP_DAEMON_CONTROL_CONTROL_MSG_H
 #define DP_DAEMON_CONTROL_CONTROL_MSG_H

@@ -17,6 +17,8 @@ typedef struct export_job {
     dp_run_identity facts;
     dp_hash tokenizer; /* or the table of tensors */
     dp_hash init;      /* zero: drawn from the seed */
+    dp_hash base;      /* below adapters; zero: there are none, or it is not needed */
+    bool adapts;
     bool external;
     bool first;                      /* no round has been decided */
     char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
@@ -69,6 +71,9 @@ static dp_status write_inputs(export_job *self, dp_store *store)
     DP_TRY(dp_tool_file(self->folder, "manifest",
                         dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
     DP_TRY(write_state(self, store));
+    if (!dp_hash_is_zero(&self->base)) {
+        DP_TRY(write_object(self, store, &self->base, "base"));
+    }
     return write_object(self, store, &self->tokenizer, "tokenizer.json");
 }
 
@@ -88,6 +93,8 @@ static void on_tool(void *context, int exit, const char *output)
 {
     static const char *const folder[] = {"model.safetensors", "config.json",
                                          "generation_config.json", "tokenizer.json"};
+    static const char *const adapter[] = {"adapter_model.safetensors", "adapter_config.json",
+                                          "tokenizer.json"};
     static const char *const gguf[] = {"model.gguf"};
     static const char *const llmc[] = {"model.bin"};
     export_job *self = context;
@@ -98,6 +105,9 @@ static void on_tool(void *context, int exit, const char *output)
     } else if (self->form.option[0] != '\0') {
         files = strcmp(self->form.option, "--gguf") == 0 ? gguf : llmc;
         n_files = 1;
+    } else if (self->adapts && !self->form.merged) {
+        files = adapter;
+        n_files = sizeof adapter / sizeof adapter[0];
     }
     dp_packer packer;
     if (exit == 0) {
@@ -130,6 +140,7 @@ static void done_export(dp_store_thread_job *job)
     char manifest[DP_CONFIG_PATH_MAX + 64];
     char state[DP_CONFIG_PATH_MAX + 64];
     char tokenizer[DP_CONFIG_PATH_MAX + 64];
+    char base[DP_CONFIG_PATH_MAX + 64];
     char mask[16];
     if (self->status != DP_OK) {
         const bool none = self->status == DP_NOTFOUND;
@@ -143,12 +154,24 @@ static void done_export(dp_store_thread_job *job)
     snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
     snprintf(state, sizeof state, "%s/state", self->folder);
     snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
+    snprintf(base, sizeof base, "%s/base", self->folder);
     const bool one = self->form.option[0] != '\0';
+    const bool below = !dp_hash_is_zero(&self->base);
     snprintf(mask, sizeof mask, "%03o", self->form.umask);
-    const char *const arguments[] = {
-        "--export",      manifest,  state, tokenizer,
-        self->path,      "--umask", mask,  one ? self->form.option : NULL,
-        self->form.type, NULL};
+    const char *arguments[16] = {"--export", manifest,  state, tokenizer,
+                                 self->path, "--umask", mask};
+    size_t n = 7;
+    if (one) {
+        arguments[n++] = self->form.option;
+        arguments[n++] = self->form.type;
+    }
+    if (self->form.merged) {
+        arguments[n++] = "--merged";
+    }
+    if (below) {
+        arguments[n++] = "--base";
+        arguments[n++] = base;
+    }
     const dp_status status =
         dp_tool_run(self->daemon, self->daemon->config->worker, arguments, on_tool, self);
     if (status != DP_OK) {
@@ -179,6 +202,10 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
     job->tokenizer = manifest->tokenizer;
     job->init = manifest->init;
     job->external = dp_manifest_external(manifest);
+    job->adapts = dp_manifest_adapts(manifest);
+    if (form->merged || form->option[0] != '\0') {
+        job->base = manifest->base;
+    }
     dp_driver_look(daemon->driver, &view);
     job->first = view.running && view.node.round == 0;
     snprintf(job->path, sizeof job->path, "%s", path);

@@ -11,6 +11,7 @@ typedef struct dp_export_form {
     /* "--gguf" or "--llmc": one file; "": a folder for transformers */
     char option[DP_EXPORT_TYPE_MAX];
     char type[DP_EXPORT_TYPE_MAX]; /* of that file's numbers */
+    bool merged;                   /* of a run with adapters: the whole model */
     unsigned umask;                /* of the user of the client */
 } dp_export_form;
 

@@ -98,6 +98,8 @@ static dp_status read_prepared(founding *self)
     self->manifest.n_shards = prepared.n_shards;
     memcpy(self->manifest.shards, prepared.shards, sizeof prepared.shards);
     self->manifest.elements = prepared.elements;
+    self->manifest.base = prepared.base;
+    self->manifest.base_bytes = prepared.base_bytes;
     return prepared.n_shards > 0 || prepared.elements > 0 ? DP_OK : DP_BADMSG;
 }
 
@@ -109,6 +111,9 @@ static dp_status keep_files(const founding *self, dp_store *store)
         char name[DP_PREPARED_NAME_MAX];
         dp_prepared_shard(i, name);
         DP_TRY(keep_file(self, store, name, &manifest->shards[i].root));
+    }
+    if (dp_manifest_adapts(manifest)) {
+        DP_TRY(keep_file(self, store, DP_PREPARED_BASE, &manifest->base));
     }
     return dp_hash_is_zero(&manifest->init)
                ? DP_OK
@@ -183,7 +188,7 @@ static dp_status found(founding *self, dp_store *store)
     DP_TRY(read_prepared(self));
     DP_TRY(check_room(self->daemon, manifest,
                       dp_manifest_data_bytes(manifest) + manifest->tokenizer_bytes +
-                          manifest->init_bytes,
+                          manifest->init_bytes + manifest->base_bytes,
                       &self->why));
     DP_TRY(keep_files(self, store));
     randombytes_buf(self->root_seed, sizeof self->root_seed);

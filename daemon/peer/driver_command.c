@@ -23,6 +23,9 @@ void dp_driver_open_model(dp_driver *driver)
     for (uint32_t i = 0; i < driver->manifest.n_shards; i++) {
         job->roots[job->n_roots++] = driver->manifest.shards[i].root;
     }
+    if (dp_manifest_adapts(&driver->manifest)) {
+        job->roots[job->n_roots++] = driver->manifest.base;
+    }
     dp_trainer_command_post(driver, job);
 }
 

@@ -76,6 +76,7 @@ dp_status dp_restore_objects(restore_job *self, dp_store *store)
     dp_chain_tip tip;
     restore_object(self, store, &self->driver->manifest.tokenizer);
     restore_object(self, store, &self->driver->manifest.init);
+    restore_object(self, store, &self->driver->manifest.base);
     for (uint32_t i = 0; i < self->driver->manifest.n_shards; i++) {
         restore_object(self, store, &self->driver->manifest.shards[i].root);
     }

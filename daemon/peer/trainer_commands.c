@@ -122,8 +122,11 @@ static void object_is_lost(command_job *self)
         char name[48];
         snprintf(name, sizeof name, "the %s",
                  dp_manifest_external(&driver->manifest) ? "table of tensors" : "tokenizer");
-        if (index > 0) {
-            snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);
+        const bool base = dp_manifest_adapts(&driver->manifest) && index + 1 == self->n_roots;
+        if (base) {
+            snprintf(name, sizeof name, "the base below the adapters");
+        } else if (index > 0) {
+            snprintf(name, sizeof name, "shard %u of %u", index, driver->manifest.n_shards);
         }
         dp_event_log_add(
             driver->daemon->event_log, DP_LOG_ERROR, "data.damaged", 0, NULL,

@@ -22,7 +22,7 @@ static bool is_no_blob(const dp_node *node, const dp_hash *root)
             return true;
         }
     }
-    return dp_hash_equal(&manifest->tokenizer, root) ||
+    return dp_hash_equal(&manifest->tokenizer, root) || dp_hash_equal(&manifest->base, root) ||
            (node->catchup->wants_state && dp_hash_equal(&node->catchup->state_root, root));
 }
 

@@ -1,5 +1,5 @@
 /* Fetches the objects that a trainer needs before it can go on: updates of decided rounds,
- * tokenizer, shards of data. */
+ * tokenizer, the base below adapters, shards of data. */
 #include "gossip/catchup/fetch.h"
 #include "base/assert.h"
 #include "gossip/catchup/catchup.h"
@@ -103,10 +103,11 @@ bool dp_train_fetch_data(dp_node *node)
 {
     const dp_manifest *manifest = &node->manifest;
     const bool words = dp_train_fetch(node, &manifest->tokenizer, manifest->tokenizer_bytes);
+    const bool base = dp_train_fetch(node, &manifest->base, manifest->base_bytes);
     uint32_t missing = 0;
 
     for (uint32_t i = 0; i < manifest->n_shards && missing < DP_DATA_AT_ONCE; i++) {
         missing += !dp_train_fetch(node, &manifest->shards[i].root, manifest->shards[i].bytes);
     }
-    return words && missing == 0;
+    return words && base && missing == 0;
 }

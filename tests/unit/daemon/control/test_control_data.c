@@ -3,6 +3,7 @@
 #include "tests/unit/daemon/call_kit.h"
 
 static dp_hash here; /* the only object that this node holds */
+static const dp_driver *opened;
 
 bool dp_node_holds(const dp_node *node, const dp_hash *root)
 {
@@ -13,6 +14,7 @@ bool dp_node_holds(const dp_node *node, const dp_hash *root)
 static dp_manifest *open_run(void)
 {
     dp_driver *driver = call_open();
+    opened = driver;
     dp_manifest *manifest = &driver->manifest;
     dp_manifest_default(manifest);
     manifest->tokenizer = name_of(1);
@@ -62,6 +64,24 @@ static void weights_to_start_from_are_listed_where_there_are_some(void **state)
     assert_true(dp_pack_is_array(dp_pack_key(call_body(), "data"), &count) && count == 4);
     assert_string_equal(text_at(item(3), "kind"), "weights");
     assert_int_equal(number_at(item(3), "bytes"), 7);
+    call_close();
+}
+
+static void the_base_below_adapters_is_listed_and_counted(void **state)
+{
+    uint32_t count = 0;
+    uint32_t n_here = 0;
+    (void)state;
+    dp_manifest *manifest = open_run();
+    const uint32_t before = dp_data_objects(opened, &n_here);
+    manifest->adapt_rank = 4;
+    manifest->base = name_of(10);
+    manifest->base_bytes = 9;
+    CALL_ALONE(dp_method_data);
+    assert_true(dp_pack_is_array(dp_pack_key(call_body(), "data"), &count) && count == 4);
+    assert_string_equal(text_at(item(3), "kind"), "base");
+    assert_true(flag_at(item(3), "local") && number_at(item(3), "bytes") == 9);
+    assert_int_equal(dp_data_objects(opened, &n_here), before + 1);
     call_close();
 }
 
@@ -128,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_object_is_listed_with_its_kind_and_place),
         cmocka_unit_test(weights_to_start_from_are_listed_where_there_are_some),
+        cmocka_unit_test(the_base_below_adapters_is_listed_and_counted),
         cmocka_unit_test(before_the_node_stands_nothing_is_here),
         cmocka_unit_test(objects_are_counted_as_the_tokenizer_and_the_shards),
         cmocka_unit_test(without_a_run_or_a_client_nothing_is_listed),

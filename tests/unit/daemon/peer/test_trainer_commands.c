@@ -129,6 +129,23 @@ static void a_model_is_opened_with_manifest_tokenizer_and_shards(void **state)
     close_trainer();
 }
 
+static void with_adapters_the_base_is_the_last_file(void **state)
+{
+    dp_driver *driver = open_trainer();
+    (void)state;
+    memcpy(driver->facts.manifest, "manifest", 8);
+    driver->facts.manifest_bytes = 8;
+    driver->manifest.tokenizer = roots[1];
+    driver->manifest.n_shards = 1;
+    driver->manifest.shards[0].root = roots[2];
+    driver->manifest.adapt_rank = 4;
+    driver->manifest.base = roots[1];
+    dp_driver_open_model(driver);
+    desk_settle();
+    assert_true(net.n_told == 1 && net.told[0].kind == DP_TRAINER_OPEN && net.n_fds[0] == 4);
+    close_trainer();
+}
+
 static void training_and_its_stop_wait_for_no_answer(void **state)
 {
     dp_action action = {.type = DP_DO_TRAIN};
@@ -349,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_opened_with_manifest_tokenizer_and_shards),
+        cmocka_unit_test(with_adapters_the_base_is_the_last_file),
         cmocka_unit_test(training_and_its_stop_wait_for_no_answer),
         cmocka_unit_test(starts_and_publications_are_answered),
         cmocka_unit_test(a_record_is_applied_with_its_blobs_in_order),

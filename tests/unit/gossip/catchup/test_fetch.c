@@ -47,6 +47,27 @@ static void few_shards_are_fetched_at_a_time_and_all_before_the_trainer_opens(vo
     kit_close(world);
 }
 
+static void the_base_below_adapters_is_here_before_the_trainer_opens(void **state)
+{
+    kit_world *world = kit_open(2);
+    dp_event event = {.type = DP_EV_OBJECT};
+
+    (void)state;
+    world->manifest.adapt_rank = 4;
+    world->manifest.base_bytes = 8;
+    memset(world->manifest.base.bytes, 77, DP_HASH_BYTES);
+    kit_kill(world, 1);
+    world->nodes[1].theta = (dp_hash){{0}};
+    kit_boot(world, 1);
+    assert_null(kit_find(world->actions, DP_DO_TRAINER_OPEN));
+    event.u.object.root = world->manifest.base;
+    event.u.object.size = 8;
+    assert_true(dp_picker_wants(world->nodes[1].node->picker, &event.u.object.root));
+    kit_event_in(world, 1, &event);
+    assert_non_null(kit_find(world->actions, DP_DO_TRAINER_OPEN));
+    kit_close(world);
+}
+
 static void a_shard_that_was_lost_is_wanted_again(void **state)
 {
     kit_world *world = run_with_data(2);
@@ -170,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_shards_are_fetched_at_a_time_and_all_before_the_trainer_opens),
+        cmocka_unit_test(the_base_below_adapters_is_here_before_the_trainer_opens),
         cmocka_unit_test(a_shard_that_was_lost_is_wanted_again),
         cmocka_unit_test(a_round_is_here_when_the_last_of_its_updates_is),
         cmocka_unit_test(an_object_wanted_of_its_author_is_asked_of_all_without_more_room),
