@@ -145,7 +145,7 @@ complete -c dpnode -n '__dpnode_typed train' -l save-seconds -r -d 'save a check
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a data -d 'tokenize, info, verify'
 complete -c dpnode -n '__dpnode_next data' -f -a tokenize -d 'make token shards from text, JSON lines, or token files of llm.c and nanoGPT'
 complete -c dpnode -n '__dpnode_typed data tokenize' -s o -l out -r -d 'folder for tokenizer.json, the shards and their table'
-complete -c dpnode -n '__dpnode_typed data tokenize' -l tokenizer -r -d 'a tokenizer.json of the GPT-2, Llama-3 or Qwen family'
+complete -c dpnode -n '__dpnode_typed data tokenize' -l tokenizer -r -d 'a tokenizer.json (BPE or Unigram) of Hugging Face'
 complete -c dpnode -n '__dpnode_typed data tokenize' -l vocab -r -d 'train a tokenizer with N entries on the input [1024]'
 complete -c dpnode -n '__dpnode_typed data tokenize' -l format -r -d 'auto (by the file\'s name), text, jsonl, tokens or nanogpt [auto]'
 complete -c dpnode -n '__dpnode_typed data tokenize' -l field -r -d 'field of each JSON line that holds the text [text]'

@@ -187,7 +187,7 @@ const dp_verb dp_verb_data_tokenize = {
     .n_args_min = 1,
     .n_args_max = DP_ARGUMENTS_MAX,
     .options = {{"out", 'o', "FOLDER", "folder for tokenizer.json, the shards and their table"},
-                {"tokenizer", 0, "FILE", "a tokenizer.json of the GPT-2, Llama-3 or Qwen family"},
+                {"tokenizer", 0, "FILE", "a tokenizer.json (BPE or Unigram) of Hugging Face"},
                 {"vocab", 0, "N", "train a tokenizer with N entries on the input [1024]"},
                 {"format", 0, "FORMAT",
                  "auto (by the file's name), text, jsonl, tokens or nanogpt [auto]"},
