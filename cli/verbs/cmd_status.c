@@ -300,6 +300,18 @@ static void put_bytes(dp_table *table, const json_t *peer, const char *key)
     dp_table_cell(table, text);
 }
 
+/* The time of a local step: milliseconds, of a second or more seconds; "-" if it is not known. */
+static void put_step(dp_table *table, const json_t *peer)
+{
+    char text[DP_PRINT_CELL_MAX];
+    const double ms = dp_json_real(peer, "step_ms", 0);
+    const bool seconds = ms >= 999.5; /* that %.3g would round to 1e+03 */
+    const bool whole = ms >= 999.5e3;
+    snprintf(text, sizeof text, whole ? "%.0f %s" : "%.3g %s", seconds ? ms / 1000 : ms,
+             seconds ? "s" : "ms");
+    dp_table_cell(table, json_object_get(peer, "step_ms") != NULL ? text : "-");
+}
+
 static void print_peer(dp_table *table, const json_t *peer, bool wide)
 {
     char text[DP_PRINT_CELL_MAX];
@@ -322,9 +334,7 @@ static void print_peer(dp_table *table, const json_t *peer, bool wide)
     snprintf(text, sizeof text, json_object_get(peer, "rtt_ms") != NULL ? "%.1f ms" : "-",
              dp_json_real(peer, "rtt_ms", 0));
     dp_table_cell(table, text);
-    snprintf(text, sizeof text, json_object_get(peer, "step_ms") != NULL ? "%.3g ms" : "-",
-             dp_json_real(peer, "step_ms", 0));
-    dp_table_cell(table, text);
+    put_step(table, peer);
     dp_table_cell(table, dp_json_flag(peer, "self") || dp_json_flag(peer, "linked") ? "yes" : "no");
     if (wide) {
         put_bytes(table, peer, "bytes_sent");

@@ -176,6 +176,16 @@ static void peers_are_rows_with_role_and_link(void **state)
     assert_int_equal(VERB_ALONE(dp_verb_peers), DP_EXIT_TEMPORARY);
 }
 
+static void a_step_of_seconds_is_said_in_seconds(void **state)
+{
+    (void)state;
+    verb_answer("{'peers': [{'name': 'a', 'step_ms': 999.4}, {'name': 'b', 'step_ms': 1630.2}, "
+                "{'name': 'c', 'step_ms': 12345678.0}, {'name': 'd', 'step_ms': 999.7}]}");
+    assert_int_equal(VERB_ALONE(dp_verb_peers), 0);
+    assert_true(verb_said("999 ms") && verb_said("1.63 s") && verb_said("12346 s"));
+    assert_true(verb_said(" 1 s") && !verb_said("e+"));
+}
+
 static void peers_are_sorted_by_the_key_that_is_asked_for(void **state)
 {
     static const char *const peers =
@@ -248,6 +258,7 @@ int main(void)
         VERB_TEST(an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return),
         VERB_TEST(checks_end_with_0_or_1),
         VERB_TEST(peers_are_rows_with_role_and_link),
+        VERB_TEST(a_step_of_seconds_is_said_in_seconds),
         VERB_TEST(peers_are_sorted_by_the_key_that_is_asked_for),
         VERB_TEST(data_is_listed_with_what_is_here),
     };
