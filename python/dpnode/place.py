@@ -83,7 +83,7 @@ class Place:
             if time.monotonic() >= deadline:
                 raise Timeout(f"the node accepts no script after {timeout:g} s",
                               f"nobody listens at {self.socket}; a node does when it has the run's model, unless the run "
-                              "exchanges gradients (round.mode ddp)",
+                              "exchanges gradients (round.mode ddp) or trains adapters (model.adapt)",
                               "dpnode why; a larger timeout=... if it is still fetching")
             time.sleep(POLL_S)
 
