@@ -143,6 +143,10 @@ dp_status dp_adapt_check(const dp_model_config *m, dp_why *why)
                                 m->adapt_targets != 0 ? "model.adapt.targets"
                                                       : "model.adapt.alpha");
     }
+    if (m->arch != DP_ARCH_GPT2 && m->arch != DP_ARCH_LLAMA) {
+        return dp_why_set(why, DP_BADARG,
+                          "adapters are for model.arch gpt2 and llama as yet: delete model.adapt");
+    }
     if (m->adapt_rank > DP_ADAPT_RANK_MAX) {
         return dp_why_set(why, DP_BADARG, "model.adapt.rank is %u; it may be 1 to %d",
                           (unsigned)m->adapt_rank, (int)DP_ADAPT_RANK_MAX);

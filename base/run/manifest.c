@@ -19,7 +19,7 @@ static const dp_manifest_row rows[] = {
     ROW(layers, "model.layers", "", 1, 1, 128, 4, "Transformer blocks."),
     ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token."),
     ROW(heads, "model.heads", "", 1, 1, 256, 4, "Attention heads."),
-    ROW(context, "model.context", "tokens", 1, 8, 16384, 128,
+    ROW(context, "model.context", "tokens", 1, 8, DP_MANIFEST_CONTEXT_MAX, 128,
         "Tokens that the model sees at once."),
     ROW(vocab, "model.vocab", "tokens", 1, 256, DP_MODEL_VOCAB_MAX, 1024,
         "Entries of the tokenizer."),
@@ -27,11 +27,11 @@ static const dp_manifest_row rows[] = {
         "Heads of k and v, each for as many query heads; 0: as many as heads."),
     ROW(head_width, "model.head_width", "", 1, 0, 256, 0, "Channels of a head; 0: width / heads."),
     ROW(hidden, "model.hidden", "", 1, 0, 65536, 0,
-        "Inner width of the feed-forward part; 0: 4 width, for llama 8/3 width."),
+        "Inner width of the feed-forward part; 0: 4 width, gated 8/3 width."),
     ROW(norm_eps_nano, "model.norm_eps", "1e-9", 1000000000, 0, 1000000, 0,
         "Epsilon of the norms; 0: 1e-5."),
     ROW(rope_theta, "model.rope_theta", "", 1, 0, 100000000, 0,
-        "Base of the rotary angles; 0: 10000 for llama, none for gpt2."),
+        "Base of the rotary angles; 0: 10000, none for gpt2."),
     ROW(softcap_milli, "model.softcap", "1e-3", 1000, 0, 1000000, 0,
         "Logits x become s tanh(x / s); 0 turns it off."),
     ROW(adapt_rank, "model.adapt.rank", "", 1, 0, DP_ADAPT_RANK_MAX, 0,
@@ -40,6 +40,28 @@ static const dp_manifest_row rows[] = {
         "is."),
     ROW(adapt_alpha_milli, "model.adapt.alpha", "1e-3", 1000, 0, 10000000, 0,
         "Adapters count alpha / rank times; 0: alpha is the rank."),
+    ROW(rope_factor_milli, "model.rope_factor", "1e-3", 1000, 0, 1000000, 0,
+        "Factor by which rope_scaling stretches rotary angles."),
+    ROW(rope_low_milli, "model.rope_low", "1e-3", 1000, 0, 1000000, 0,
+        "With rope_scaling llama3: waves above rope_context / this are stretched."),
+    ROW(rope_high_milli, "model.rope_high", "1e-3", 1000, 0, 1000000, 0,
+        "With rope_scaling llama3: waves below rope_context / this are not stretched."),
+    ROW(rope_context, "model.rope_context", "tokens", 1, 0, 1 << 20, 0,
+        "With rope_scaling llama3: the context before the stretch."),
+    ROW(rope_off_every, "model.rope_off_every", "layers", 1, 0, 128, 0,
+        "Each layer of so many has no rotary positions; 0: all have them."),
+    ROW(window, "model.window", "tokens", 1, 0, 1 << 20, 0,
+        "Tokens that attention sees, with the own one; 0: all."),
+    ROW(full_every, "model.full_every", "layers", 1, 0, 128, 0,
+        "Each layer of so many sees all tokens in place of model.window; 0: none does."),
+    ROW(rope_local_theta, "model.rope_local_theta", "", 1, 0, 100000000, 0,
+        "Base of the rotary angles of layers with a window; 0: as that of the others."),
+    ROW(scores_softcap_milli, "model.scores_softcap", "1e-3", 1000, 0, 1000000, 0,
+        "Attention's scores x become s tanh(x / s); 0 turns it off."),
+    ROW(query_scalar, "model.query_scalar", "", 1, 0, 65536, 0,
+        "Scores are scaled by 1 / sqrt of this; 0: of the width of a head."),
+    ROW(rope_width, "model.rope_width", "", 1, 0, 256, 0,
+        "Channels of a head that rotary positions turn; 0: all."),
     ROW(model_seed, "model.seed", "", 1, 0, UINT64_MAX, 1,
         "Seed of the first weights and of the data order."),
     ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50,
@@ -155,11 +177,16 @@ const dp_manifest_row *dp_manifest_rows(size_t *count)
 }
 
 static const dp_manifest_word archs[] = {
-    {"gpt2", DP_ARCH_GPT2}, {"llama", DP_ARCH_LLAMA}, {"external", DP_ARCH_EXTERNAL}};
-static const dp_manifest_word activations[] = {{"standard", DP_ACTIVATION_OWN},
-                                               {"gelu", DP_ACTIVATION_GELU},
-                                               {"relu2", DP_ACTIVATION_RELU2},
-                                               {"swiglu", DP_ACTIVATION_SWIGLU}};
+    {"gpt2", DP_ARCH_GPT2},     {"llama", DP_ARCH_LLAMA},     {"external", DP_ARCH_EXTERNAL},
+    {"qwen2", DP_ARCH_QWEN2},   {"smollm3", DP_ARCH_SMOLLM3}, {"mistral", DP_ARCH_MISTRAL},
+    {"phi3", DP_ARCH_PHI3},     {"olmo2", DP_ARCH_OLMO2},     {"gemma2", DP_ARCH_GEMMA2},
+    {"gemma3", DP_ARCH_GEMMA3}, {"gpt_neox", DP_ARCH_NEOX}};
+static const dp_manifest_word scalings[] = {
+    {"none", DP_ROPE_PLAIN}, {"linear", DP_ROPE_LINEAR}, {"llama3", DP_ROPE_LLAMA3}};
+static const dp_manifest_word activations[] = {
+    {"standard", DP_ACTIVATION_OWN}, {"gelu", DP_ACTIVATION_GELU},
+    {"relu2", DP_ACTIVATION_RELU2},  {"swiglu", DP_ACTIVATION_SWIGLU},
+    {"geglu", DP_ACTIVATION_GEGLU},  {"gelu_erf", DP_ACTIVATION_GELU_ERF}};
 static const dp_manifest_word switches[] = {{"off", DP_OFF}, {"on", DP_ON}};
 static const dp_manifest_word heads[] = {
     {"standard", DP_HEAD_OWN}, {"tied", DP_HEAD_TIED}, {"untied", DP_HEAD_UNTIED}};
@@ -194,11 +221,13 @@ static const dp_manifest_choice choices[] = {
     CHOICE(arch, "model.arch", DP_ARCH_GPT2, archs,
            "Family; qwen3 is llama with qk_norm; external: any model, of the tensors of a file."),
     CHOICE(activation, "model.activation", DP_ACTIVATION_OWN, activations,
-           "Activation of the feed-forward part; standard: gelu for gpt2, swiglu for llama."),
+           "Activation of the feed-forward part; standard: gelu for gpt2, swiglu for others."),
     CHOICE(qk_norm, "model.qk_norm", DP_OFF, switches,
            "Norms of the heads of q and k; llama only."),
+    CHOICE(rope_scaling, "model.rope_scaling", DP_ROPE_PLAIN, scalings,
+           "How rotary angles are stretched beyond the context of the first training."),
     CHOICE(head, "model.head", DP_HEAD_OWN, heads,
-           "Whether logits use the embedding; standard: tied for gpt2, untied for llama."),
+           "Whether logits use the embedding; standard: tied for gpt2, untied for others."),
     CHOICE(base_kind, "model.adapt.base", DP_BASE_BF16, bases,
            "Number format of the linear layers below adapters, as every node holds them."),
     CHOICE(schedule, "train.schedule", DP_SCHEDULE_COSINE, schedules,
@@ -307,7 +336,19 @@ dp_model_config dp_manifest_model(const dp_manifest *manifest)
                              .softcap_milli = manifest->softcap_milli,
                              .adapt_rank = manifest->adapt_rank,
                              .adapt_alpha_milli = manifest->adapt_alpha_milli,
-                             .adapt_targets = manifest->adapt_targets};
+                             .adapt_targets = manifest->adapt_targets,
+                             .rope_scaling = manifest->rope_scaling,
+                             .rope_factor_milli = manifest->rope_factor_milli,
+                             .rope_low_milli = manifest->rope_low_milli,
+                             .rope_high_milli = manifest->rope_high_milli,
+                             .rope_context = manifest->rope_context,
+                             .rope_off_every = manifest->rope_off_every,
+                             .window = manifest->window,
+                             .full_every = manifest->full_every,
+                             .rope_local_theta = manifest->rope_local_theta,
+                             .scores_softcap_milli = manifest->scores_softcap_milli,
+                             .query_scalar = manifest->query_scalar,
+                             .rope_width = manifest->rope_width};
 }
 
 void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config)
@@ -330,6 +371,18 @@ void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config)
     manifest->adapt_rank = config->adapt_rank;
     manifest->adapt_alpha_milli = config->adapt_alpha_milli;
     manifest->adapt_targets = config->adapt_targets;
+    manifest->rope_scaling = config->rope_scaling;
+    manifest->rope_factor_milli = config->rope_factor_milli;
+    manifest->rope_low_milli = config->rope_low_milli;
+    manifest->rope_high_milli = config->rope_high_milli;
+    manifest->rope_context = config->rope_context;
+    manifest->rope_off_every = config->rope_off_every;
+    manifest->window = config->window;
+    manifest->full_every = config->full_every;
+    manifest->rope_local_theta = config->rope_local_theta;
+    manifest->scores_softcap_milli = config->scores_softcap_milli;
+    manifest->query_scalar = config->query_scalar;
+    manifest->rope_width = config->rope_width;
 }
 
 void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size)

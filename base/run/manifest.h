@@ -23,6 +23,7 @@
 #include "base/digest.h"
 #include "base/run/adapt.h"
 #include "base/run/codec_kind.h"
+#include "base/run/manifest_rows.h"
 #include "base/run/model_config.h"
 
 #define DP_MANIFEST_SAMPLES_MAX ((uint64_t)1 << 40)
@@ -30,8 +31,9 @@
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
-    DP_MANIFEST_WORDS_MAX = 128,    /* the words of one choice as text */
-    DP_MANIFEST_MEMBERS_MAX = 2048, /* the member table of gossip/node/node.h */
+    DP_MANIFEST_CONTEXT_MAX = 16384, /* of model.context */
+    DP_MANIFEST_WORDS_MAX = 128,     /* the words of one choice as text */
+    DP_MANIFEST_MEMBERS_MAX = 2048,  /* the member table of gossip/node/node.h */
     DP_MANIFEST_SHARDS_MAX = 32, /* OPEN hands over all of them (trainer_kind.h); with a base 31 */
     DP_MANIFEST_TABLE_MAX = 4 << 20, /* bytes of a table of tensors */
     DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
@@ -186,12 +188,10 @@ typedef struct dp_manifest {
     dp_switch stale;       /* late updates may count in the next round, at half their clip */
     /* on slow links one element of up to so many is sent; 0: always codec_keep. Has no YAML key. */
     uint32_t codec_keep_most;
-    /* contributions in one record; above 32 in lists (gossip/record/lists.h) */
-    uint32_t contributors_max;
+    uint32_t contributors_max; /* of one record; above 32 in lists (gossip/record/lists.h) */
     /* In rounds of parts, owners of other sites get one sum per site (gossip/record/part_sum.h). */
     dp_switch site_sums;
-    /* on: each update's outer step is scaled by dp_codec_gain; off in runs older than that. Has no
-     * YAML key. */
+    /* each update's outer step is scaled by dp_codec_gain; off in older runs. Has no YAML key. */
     dp_switch codec_gain;
     dp_trust trust;
     /* These are of a run of any model, and 0 in others. */
@@ -204,6 +204,18 @@ typedef struct dp_manifest {
     dp_base_kind base_kind;
     uint64_t base_bytes; /* 0: none yet, before run create */
     dp_hash base;        /* object: the weights below the adapters (compute/model/base_weights.h) */
+    dp_rope_scaling rope_scaling; /* from here on as in dp_model_config */
+    uint32_t rope_factor_milli;
+    uint32_t rope_low_milli;
+    uint32_t rope_high_milli;
+    uint32_t rope_context;
+    uint32_t rope_off_every;
+    uint32_t window;
+    uint32_t full_every;
+    uint32_t rope_local_theta;
+    uint32_t scores_softcap_milli;
+    uint32_t query_scalar;
+    uint32_t rope_width;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 
@@ -255,45 +267,8 @@ void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config)
 /* Run id from canonical bytes (which end in the signature). */
 dp_hash dp_manifest_run_id(dp_view canonical);
 
-/* One row per number in the YAML file: drives keys, help and checks. */
-typedef struct dp_manifest_row {
-    const char *key;  /* "train.lr" */
-    const char *unit; /* "" | "ms" | "tokens" | "1e-9" ...: the unit of the stored integer */
-    const char *text; /* one sentence */
-    size_t offset;    /* in dp_manifest */
-    size_t size;      /* 4 or 8 */
-    uint64_t scale;   /* stored = value in the file * scale (3e-3 * 1e9) */
-    uint64_t min;     /* of the stored integer */
-    uint64_t max;     /* of the same */
-    uint64_t default_value;
-} dp_manifest_row;
-
-const dp_manifest_row *dp_manifest_rows(size_t *count);
-
-/* One row per setting whose value is a word. */
-typedef struct dp_manifest_word {
-    const char *name;
-    int value;
-} dp_manifest_word;
-
-typedef struct dp_manifest_choice {
-    const char *key;  /* "train.schedule" */
-    const char *text; /* one sentence */
-    size_t offset;    /* of an enum in dp_manifest */
-    int default_value;
-    const dp_manifest_word *words;
-    size_t n_words;
-} dp_manifest_choice;
-
 /* Cleans the name of a node from a peer: printable ASCII without quotes stays, other bytes become
  * "_", the rest beyond DP_NAME_MAX is cut. */
 void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1]);
-
-const dp_manifest_choice *dp_manifest_choices(size_t *count);
-/* True for the key of a row or choice that shapes a model of dpnode's own: "model.layers", but not
- * "model.arch" and "model.seed". */
-bool dp_manifest_of_shape(const char *key);
-/* "constant, linear, cosine or wsd"; DP_MANIFEST_WORDS_MAX bytes are enough for any row. */
-void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 17,
+    VERSION_LAST = 21,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -129,6 +129,18 @@ static const field fields[] = {
     FIELD_SINCE(17, FIELD_ENUM, base_kind, DP_BASE_BF16),
     FIELD_SINCE(17, FIELD_U64, base_bytes, 0),
     FIELD_SINCE(17, FIELD_BYTES32, base, 0),
+    FIELD_SINCE(18, FIELD_ENUM, rope_scaling, DP_ROPE_PLAIN),
+    FIELD_SINCE(18, FIELD_U32, rope_factor_milli, 0),
+    FIELD_SINCE(18, FIELD_U32, rope_low_milli, 0),
+    FIELD_SINCE(18, FIELD_U32, rope_high_milli, 0),
+    FIELD_SINCE(18, FIELD_U32, rope_context, 0),
+    FIELD_SINCE(18, FIELD_U32, rope_off_every, 0),
+    FIELD_SINCE(19, FIELD_U32, window, 0),
+    FIELD_SINCE(20, FIELD_U32, full_every, 0),
+    FIELD_SINCE(20, FIELD_U32, rope_local_theta, 0),
+    FIELD_SINCE(20, FIELD_U32, scores_softcap_milli, 0),
+    FIELD_SINCE(20, FIELD_U32, query_scalar, 0),
+    FIELD_SINCE(21, FIELD_U32, rope_width, 0),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
@@ -139,7 +151,8 @@ _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
                    sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
                    sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4 &&
                    sizeof(dp_exchange_kind) == 4 && sizeof(dp_reduce_kind) == 4 &&
-                   sizeof(dp_trust) == 4 && sizeof(dp_base_kind) == 4,
+                   sizeof(dp_trust) == 4 && sizeof(dp_base_kind) == 4 &&
+                   sizeof(dp_rope_scaling) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
                "hashes and keys share FIELD_BYTES32");

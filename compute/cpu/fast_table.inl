@@ -25,8 +25,9 @@
 
 #include "compute/cpu/fast_norm.inl"
 
-#include "compute/cpu/fast_attention.inl"
 #include "compute/cpu/fast_classifier.inl"
+
+#include "compute/cpu/fast_attention.inl"
 
 _Static_assert(DP_PANEL <= DP_OPS_PANEL_MAX && DP_PANEL % DP_LANES == 0,
                "panels are whole vectors");
@@ -52,6 +53,8 @@ _Static_assert(2 * DP_OPS_TILE_ROOM * DP_OPS_DEPTH <= DP_OPS_TILE_SCRATCH,
                 [DP_GELU] = {1, fast_gelu_forward, fast_gelu_backward},                            \
                 [DP_RELU2] = {1, fast_relu2_forward, fast_relu2_backward},                         \
                 [DP_SWIGLU] = {2, fast_swiglu_forward, fast_swiglu_backward},                      \
+                [DP_GELU_ERF] = {1, fast_gelu_erf_forward, fast_gelu_erf_backward},                \
+                [DP_GEGLU] = {2, fast_geglu_forward, fast_geglu_backward},                         \
             },                                                                                     \
         .classifier = fast_classifier, .softcap = fast_softcap, .add_columns = fast_add_columns,   \
         .add = fast_add, .adamw = fast_adamw, .sum_of_squares = fast_sum_of_squares,               \

@@ -36,11 +36,37 @@ static const dp_ops *const tables[DP_PRECISIONS][TABLES_MAX] = {
 #endif
 };
 
-void dp_rope_angles(float theta, size_t width, size_t length, float *angles)
+/* A turn after scaling. */
+static double stretched(const dp_rope_turns *turns, double turn)
 {
+    switch (turns->scaling) {
+    case DP_ROPE_PLAIN:
+        return turn;
+    case DP_ROPE_LINEAR:
+        return turn / turns->factor;
+    case DP_ROPE_LLAMA3:
+        break;
+    }
+    const double waves = turns->context * turn / (2.0 * M_PI); /* in the context */
+    const double share = (waves - turns->low) / (turns->high - turns->low);
+    const double kept = share < 0.0 ? 0.0 : share > 1.0 ? 1.0 : share;
+    return (1.0 - kept) * turn / turns->factor + kept * turn;
+}
+
+double dp_rope_turn(const dp_rope_turns *turns, size_t pair)
+{
+    const size_t turned = turns->turned != 0 ? turns->turned : turns->width;
+    return pair >= turned / 2
+               ? 0.0
+               : stretched(turns, pow(turns->theta, -2.0 * (double)pair / (double)turned));
+}
+
+void dp_rope_angles(const dp_rope_turns *turns, size_t length, float *angles)
+{
+    const size_t width = turns->width;
     const size_t half = width / 2;
     for (size_t i = 0; i < half; i++) {
-        const double turn = pow((double)theta, -2.0 * (double)i / (double)width);
+        const double turn = dp_rope_turn(turns, i);
         for (size_t position = 0; position < length; position++) {
             angles[position * width + i] = (float)cos((double)position * turn);
             angles[position * width + half + i] = (float)sin((double)position * turn);

@@ -9,10 +9,12 @@
 #ifndef DP_COMPUTE_CPU_OPS_H
 #define DP_COMPUTE_CPU_OPS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/run/model_config.h"
 #include "compute/cpu/precision.h"
 
 enum {
@@ -101,11 +103,14 @@ typedef struct dp_rope_rows {
 } dp_rope_rows;
 
 /* The query heads of one sequence that share a head of k and v (Ainslie et al. 2023; one of each:
- * plain attention): causal softmax attention, scores scaled by 1/sqrt(head). */
+ * plain attention): causal softmax attention. */
 typedef struct dp_attention {
     size_t length;
-    size_t head;    /* width of a head */
-    size_t groups;  /* query heads, side by side in q, out, d_out and dq; 0: 1 */
+    size_t head;   /* width of a head */
+    size_t groups; /* query heads, side by side in q, out, d_out and dq; 0: 1 */
+    size_t window; /* a query sees so many tokens, its own the last (Beltagy et al. 2020); 0: all */
+    float scale;   /* of the scores; 0: 1/sqrt(head) */
+    float cap;     /* scores s become cap * tanh(s / cap) (Gemma Team 2024); 0: none */
     const float *q; /* [length][groups][head] */
     const float *k; /* [length][head] */
     const float *v; /* the same */
@@ -120,6 +125,17 @@ typedef struct dp_attention {
     float *dv;
     float *scratch; /* dp_attention_scratch() floats, 64-byte aligned */
 } dp_attention;
+
+/* The first token that a query sees. */
+static inline size_t dp_attention_first(const dp_attention *a, size_t query)
+{
+    return a->window == 0 || query < a->window ? 0 : query + 1 - a->window;
+}
+
+static inline double dp_attention_scale(const dp_attention *a)
+{
+    return a->scale != 0.0F ? (double)a->scale : 1.0 / sqrt((double)a->head);
+}
 
 /* Softmax cross-entropy of rows of logits against their targets. */
 typedef struct dp_classifier {
@@ -147,6 +163,8 @@ typedef enum dp_activation_kind {
     DP_GELU,   /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) (Hendrycks, Gimpel 2016) */
     DP_RELU2,  /* max(x, 0)^2 (So et al. 2021) */
     DP_SWIGLU, /* gate * sigmoid(gate) * up (Shazeer 2020); a row of x is its gates, then its ups */
+    DP_GELU_ERF, /* x/2 * (1 + erf(x/sqrt(2))) (Hendrycks, Gimpel 2016) */
+    DP_GEGLU,    /* GELU(gate) * up (Shazeer 2020); x as that of SwiGLU */
     DP_ACTIVATION_KINDS
 } dp_activation_kind;
 
@@ -231,9 +249,24 @@ static inline size_t dp_attention_scratch(size_t length, size_t head)
            (size_t)2 * DP_OPS_QUERY_ROWS * padded_head + (size_t)2 * DP_OPS_QUERY_ROWS;
 }
 
+/* The turns of rotary positions: pair i of a head turns by theta^(-2i/turned) from one position to
+ * the next, pairs beyond turned/2 not at all, stretched by scaling (base/run/model_config.h). */
+typedef struct dp_rope_turns {
+    double theta;
+    size_t width;  /* of a head */
+    size_t turned; /* of its channels; 0: all */
+    dp_rope_scaling scaling;
+    double factor;
+    double low;
+    double high;
+    double context;
+} dp_rope_turns;
+
+/* The turn of a pair, in radians per position. */
+double dp_rope_turn(const dp_rope_turns *turns, size_t pair);
 /* For every position < length: the cosines of its width/2 angles, then their sines. Computed in
  * double. */
-void dp_rope_angles(float theta, size_t width, size_t length, float *angles);
+void dp_rope_angles(const dp_rope_turns *turns, size_t length, float *angles);
 
 const dp_ops *dp_ops_reference(void);
 /* The fastest fp32 table that this processor can run. */

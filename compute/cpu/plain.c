@@ -98,6 +98,8 @@ static double plain_sum_of_squares(const float *x, size_t n)
                 [DP_GELU] = {1, dp_plain_gelu_forward, dp_plain_gelu_backward},                    \
                 [DP_RELU2] = {1, dp_plain_relu2_forward, dp_plain_relu2_backward},                 \
                 [DP_SWIGLU] = {2, dp_plain_swiglu_forward, dp_plain_swiglu_backward},              \
+                [DP_GELU_ERF] = {1, dp_plain_gelu_erf_forward, dp_plain_gelu_erf_backward},        \
+                [DP_GEGLU] = {2, dp_plain_geglu_forward, dp_plain_geglu_backward},                 \
             },                                                                                     \
         .classifier = plain_classifier, .softcap = plain_softcap,                                  \
         .add_columns = plain_add_columns, .add = plain_add, .adamw = plain_adamw,                  \

@@ -35,9 +35,13 @@ void dp_plain_attention_backward(const dp_attention *a);
 
 void dp_plain_gelu_forward(const float *x, size_t rows, size_t width, float *y);
 void dp_plain_gelu_backward(const float *x, size_t rows, size_t width, float *y, float *d);
+void dp_plain_gelu_erf_forward(const float *x, size_t rows, size_t width, float *y);
+void dp_plain_gelu_erf_backward(const float *x, size_t rows, size_t width, float *y, float *d);
 void dp_plain_relu2_forward(const float *x, size_t rows, size_t width, float *y);
 void dp_plain_relu2_backward(const float *x, size_t rows, size_t width, float *y, float *d);
 void dp_plain_swiglu_forward(const float *x, size_t rows, size_t width, float *y);
 void dp_plain_swiglu_backward(const float *x, size_t rows, size_t width, float *y, float *d);
+void dp_plain_geglu_forward(const float *x, size_t rows, size_t width, float *y);
+void dp_plain_geglu_backward(const float *x, size_t rows, size_t width, float *y, float *d);
 
 #endif

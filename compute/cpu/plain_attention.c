@@ -28,25 +28,32 @@ static dp_attention head_of(const dp_attention *a, size_t g)
     return head;
 }
 
+/* A score from the product of a query and a key. */
+static double score_of(const dp_attention *a, double dot)
+{
+    const double score = dp_attention_scale(a) * dot;
+    return a->cap == 0.0F ? score : (double)a->cap * tanh(score / (double)a->cap);
+}
+
 static void forward_head(const dp_attention *a)
 {
-    const double scale = 1.0 / sqrt((double)a->head);
     float *p = a->scratch;
     for (size_t row = 0; row < a->length; row++) {
         const float *q = a->q + row * a->ld_qk;
+        const size_t first = dp_attention_first(a, row);
         double largest = -INFINITY;
         double sum = 0.0;
-        for (size_t key = 0; key <= row; key++) {
-            p[key] = (float)(scale * dot_of(q, a->k + key * a->ld_qk, a->head));
+        for (size_t key = first; key <= row; key++) {
+            p[key] = (float)score_of(a, dot_of(q, a->k + key * a->ld_qk, a->head));
             largest = fmax(largest, (double)p[key]);
         }
-        for (size_t key = 0; key <= row; key++) {
+        for (size_t key = first; key <= row; key++) {
             sum += exp((double)p[key] - largest);
         }
         a->lse[row] = (float)(largest + log(sum));
         for (size_t i = 0; i < a->head; i++) {
             double out = 0.0;
-            for (size_t key = 0; key <= row; key++) {
+            for (size_t key = first; key <= row; key++) {
                 out += exp((double)p[key] - largest) * (double)a->v[key * a->ld_qkv + i];
             }
             a->out[row * a->ld_out + i] = (float)(out / sum);
@@ -64,17 +71,19 @@ void dp_plain_attention_forward(const dp_attention *a)
 
 static void backward_row(const dp_attention *a, size_t row)
 {
-    const double scale = 1.0 / sqrt((double)a->head);
+    const double scale = dp_attention_scale(a);
     const float *q = a->q + row * a->ld_qk;
     const float *d_out = a->d_out + row * a->ld_out;
     float *dq = a->dq + row * a->ld_qkv;
     const double delta = dot_of(a->out + row * a->ld_out, d_out, a->head);
     memset(dq, 0, a->head * sizeof *dq);
-    for (size_t key = 0; key <= row; key++) {
+    for (size_t key = dp_attention_first(a, row); key <= row; key++) {
         const float *k = a->k + key * a->ld_qk;
         const size_t at = key * a->ld_qkv;
-        const double p = exp(scale * dot_of(q, k, a->head) - (double)a->lse[row]);
-        const double ds = p * (dot_of(d_out, a->v + at, a->head) - delta) * scale;
+        const double score = score_of(a, dot_of(q, k, a->head));
+        const double t = a->cap == 0.0F ? 0.0 : score / (double)a->cap;
+        const double p = exp(score - (double)a->lse[row]);
+        const double ds = p * (dot_of(d_out, a->v + at, a->head) - delta) * scale * (1.0 - t * t);
         for (size_t i = 0; i < a->head; i++) {
             a->dv[at + i] += (float)(p * (double)d_out[i]);
             a->dk[at + i] += (float)(ds * (double)q[i]);

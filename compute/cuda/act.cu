@@ -6,6 +6,8 @@ enum { THREADS = 256, BLOCKS_MAX = 1 << 16 };
 
 #define GELU_SLOPE 1.59576912160573071176F /* 2 sqrt(2/pi) */
 #define GELU_CUBE 0.044715F
+#define HALF_ROOT 0.70710678118654752440F    /* sqrt(1/2) */
+#define DENSITY_AT_0 0.39894228040143267794F /* 1/sqrt(2 pi) */
 
 /* A kind as functions of a value of x, or of a gate and an up. tanh(u) = 2 sigmoid(2u) - 1 makes
  * GELU x * sigmoid(2u), which keeps its relative precision where it comes near 0. */
@@ -51,6 +53,33 @@ struct swiglu {
         const float bend = 1.0F - s;
         *d_gate = d * up * s * (1.0F + (bend == 0.0F ? 0.0F : gate * bend));
         *d_up = d * gate * s;
+    }
+};
+
+/* erfc keeps the relative precision of the share below x far on the left. */
+struct gelu_erf {
+    static const int inputs = 1;
+    static __device__ float value(float x, float)
+    {
+        return x * 0.5F * erfcf(x * -HALF_ROOT);
+    }
+    static __device__ void slopes(float x, float, float d, float *dx, float *)
+    {
+        const float density = DENSITY_AT_0 * expf(-0.5F * x * x);
+        *dx = d * (0.5F * erfcf(x * -HALF_ROOT) + (density == 0.0F ? 0.0F : x * density));
+    }
+};
+
+struct geglu {
+    static const int inputs = 2;
+    static __device__ float value(float gate, float up)
+    {
+        return gelu::value(gate, 0.0F) * up;
+    }
+    static __device__ void slopes(float gate, float up, float d, float *d_gate, float *d_up)
+    {
+        gelu::slopes(gate, 0.0F, d * up, d_gate, nullptr);
+        *d_up = d * gelu::value(gate, 0.0F);
     }
 };
 
@@ -243,6 +272,10 @@ extern "C" dp_status dp_cuda_activation_forward(const dp_cuda_activation *act, v
         return forward<relu2>(act, y, stream);
     case DP_SWIGLU:
         return forward<swiglu>(act, y, stream);
+    case DP_GELU_ERF:
+        return forward<gelu_erf>(act, y, stream);
+    case DP_GEGLU:
+        return forward<geglu>(act, y, stream);
     case DP_ACTIVATION_KINDS:
         break;
     }
@@ -264,6 +297,10 @@ extern "C" dp_status dp_cuda_activation_backward(const dp_cuda_activation *act, 
         return backward<relu2>(act, &b, stream);
     case DP_SWIGLU:
         return backward<swiglu>(act, &b, stream);
+    case DP_GELU_ERF:
+        return backward<gelu_erf>(act, &b, stream);
+    case DP_GEGLU:
+        return backward<geglu>(act, &b, stream);
     case DP_ACTIVATION_KINDS:
         break;
     }

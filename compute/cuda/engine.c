@@ -156,6 +156,31 @@ static dp_status budget_of(uint32_t index, uint64_t *budget, dp_why *why)
     return DP_OK;
 }
 
+/* Refuses a model with a part that the kernels do not compute yet. */
+static dp_status check_parts(const dp_model *model, dp_why *why)
+{
+    const struct {
+        bool wanted;
+        const char *part;
+    } rows[] = {
+        {dp_model_layer_traits(&model->config, 0).window != 0, "a window below model.context"},
+        {dp_model_has(model, DP_HAS_NORMS_AFTER), "norms behind its parts"},
+        {dp_model_has(model, DP_HAS_WHOLE_NORMS), "norms of the whole q and k"},
+        {dp_model_has(model, DP_HAS_SCALED_EMBEDDING), "scaled embeddings"},
+        {model->config.scores_softcap_milli != 0, "a soft cap of scores"},
+        {dp_model_has(model, DP_HAS_PARALLEL_PARTS), "parts beside each other"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].wanted) {
+            return dp_why_set(why, DP_UNSUPPORTED,
+                              "model.arch %s with %s is not computed by this card yet; the CPU "
+                              "trains it: --backend cpu",
+                              dp_model_family_of(model->config.arch)->name, rows[i].part);
+        }
+    }
+    return DP_OK;
+}
+
 dp_status dp_cuda_plan(uint32_t index, const dp_plan_request *request, dp_plan *plan, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(request->manifest);
@@ -165,10 +190,14 @@ dp_status dp_cuda_plan(uint32_t index, const dp_plan_request *request, dp_plan *
         DP_TRY(budget_of(index, &whole.budget, why));
     }
     DP_TRY(dp_model_open(&model, &config, why));
-    dp_cuda_shape shape = shape_of_request(&whole, &model);
-    fill_plan(plan, &shape, &whole);
+    dp_status status = check_parts(&model, why);
+    if (status == DP_OK) {
+        dp_cuda_shape shape = shape_of_request(&whole, &model);
+        fill_plan(plan, &shape, &whole);
+        status = plan->rows > 0 ? DP_OK : too_small(plan, &whole, why);
+    }
     dp_model_close(&model);
-    return plan->rows > 0 ? DP_OK : too_small(plan, &whole, why);
+    return status;
 }
 
 /* ---- Opening. */
@@ -278,25 +307,31 @@ static dp_status take_host_memory(dp_engine *e)
     return host_piece(e, &e->host_news, 2 * sizeof *e->host_news);
 }
 
-/* dp_rope_angles, computed on the host in double. */
+/* dp_rope_angles of one kind, computed on the host in double; room: for all of them. */
+static dp_status put_angles_of(dp_engine *e, dp_rope_kind kind, float *room, size_t floats)
+{
+    const dp_rope_turns turns = dp_model_turns(e->shape.model, kind);
+    dp_rope_angles(&turns, e->shape.model->config.context, room);
+    DP_TRY(DP_CUDA(&e->device, copy, e->net.angles[kind], room, floats * sizeof *room,
+                   DP_CUDA_TO_DEVICE, e->device.compute));
+    return dp_cuda_wait(&e->device, e->device.compute);
+}
+
 static dp_status put_angles(dp_engine *e)
 {
     const dp_model_config *const config = &e->shape.model->config;
     const size_t floats = (size_t)config->context * config->head_width;
-    if (e->net.angles == NULL) {
-        return DP_OK;
-    }
-    float *const angles = dp_alloc(floats, sizeof *angles);
-    if (angles == NULL) {
+    dp_status status = DP_OK;
+    float *const room = dp_alloc(floats, sizeof *room);
+    if (room == NULL) {
         return DP_NOMEM;
     }
-    dp_rope_angles((float)config->rope_theta, config->head_width, config->context, angles);
-    dp_status status = DP_CUDA(&e->device, copy, e->net.angles, angles, floats * sizeof *angles,
-                               DP_CUDA_TO_DEVICE, e->device.compute);
-    if (status == DP_OK) {
-        status = dp_cuda_wait(&e->device, e->device.compute);
+    for (int kind = DP_ROPE_NONE + 1; kind < DP_ROPE_KINDS && status == DP_OK; kind++) {
+        if (e->net.angles[kind] != NULL) {
+            status = put_angles_of(e, (dp_rope_kind)kind, room, floats);
+        }
     }
-    dp_free(angles);
+    dp_free(room);
     return status;
 }
 
@@ -370,6 +405,7 @@ dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *
         return dp_why_set(why, DP_TOOBIG, "a model of %zu numbers is too large: %zu at most",
                           setup->model->n_elements, DP_CODEC_ELEMENTS_MAX);
     }
+    DP_TRY(check_parts(setup->model, why));
     dp_engine *const e = dp_alloc(1, sizeof *e);
     if (e == NULL) {
         return DP_NOMEM;

@@ -69,14 +69,14 @@ typedef struct dp_cuda_net {
     size_t head_tokens; /* tokens whose logits live at once */
     size_t logits_ld;   /* elements from row to row: the vocabulary, padded */
 
-    dp_cuda_layer *layers; /* host memory of the owner, one each; NULL while counting */
-    uint32_t *tokens;      /* [N] */
-    uint32_t *targets;     /* [N] */
-    float *scale;          /* one: that of the running step */
-    float *losses;         /* [N] */
-    float *angles;         /* [T][head] of dp_rope_angles; NULL: positions are learned */
-    void *last;            /* [N][C] behind the last layer */
-    void *normed;          /* its norm */
+    dp_cuda_layer *layers;        /* host memory of the owner, one each; NULL while counting */
+    uint32_t *tokens;             /* [N] */
+    uint32_t *targets;            /* [N] */
+    float *scale;                 /* one: that of the running step */
+    float *losses;                /* [N] */
+    float *angles[DP_ROPE_KINDS]; /* [T][head] of dp_rope_angles; NULL: no layer needs them */
+    void *last;                   /* [N][C] behind the last layer */
+    void *normed;                 /* its norm */
     float *meanf;
     float *rstdf;
     void *logits;   /* [head_tokens][logits_ld], and at least two rows of floats */
@@ -124,12 +124,18 @@ static inline bool dp_cuda_net_drops_norms(const dp_cuda_net *net)
 /* The norm of a layer once more. */
 DP_MUST dp_status dp_cuda_net_norm1(dp_cuda_net *net, size_t layer);
 DP_MUST dp_status dp_cuda_net_norm2(dp_cuda_net *net, size_t layer);
-/* q and k from their product to attention; nothing where positions are learned. */
+/* q and k from their product to attention; nothing where the layer does not turn them. */
 DP_MUST dp_status dp_cuda_net_qk(dp_cuda_net *net, size_t layer);
 /* Losses; with backward also dx and the head's gradients. */
 DP_MUST dp_status dp_cuda_net_head(dp_cuda_net *net, bool backward);
 /* From dx to all gradients. */
 DP_MUST dp_status dp_cuda_net_backward(dp_cuda_net *net);
+
+/* NULL: the layer does not turn q and k. */
+static inline const float *dp_cuda_net_angles(const dp_cuda_net *net, size_t layer)
+{
+    return net->angles[dp_model_layer_traits(&net->model->config, layer).rope];
+}
 
 /* NULL when this model has no such tensor. */
 static inline const float *dp_cuda_net_param(const dp_cuda_net *net, size_t layer, dp_slot slot)

@@ -99,7 +99,7 @@ static dp_status attention_back(dp_cuda_net *net, size_t layer)
     DP_TRY(weight_grads(net, layer, DP_LAYER_OUT_W, net->layers[layer].att, net->d_middle));
     const dp_cuda_attention_grads grads = dp_cuda_net_attention_grads(net);
     DP_TRY(DP_CUDA_RUN(net->device, dp_cuda_attention_backward(&a, &grads, net->stream)));
-    if (net->angles == NULL) {
+    if (dp_cuda_net_angles(net, layer) == NULL) {
         return DP_OK;
     }
     const dp_cuda_rope rope = dp_cuda_net_rope(net, layer);

@@ -42,7 +42,7 @@ dp_status dp_cuda_net_norm2(dp_cuda_net *net, size_t layer)
 dp_status dp_cuda_net_qk(dp_cuda_net *net, size_t layer)
 {
     const dp_cuda_layer *const at = &net->layers[layer];
-    if (net->angles == NULL) {
+    if (dp_cuda_net_angles(net, layer) == NULL) {
         return DP_OK;
     }
     const dp_cuda_rope rope = dp_cuda_net_rope(net, layer);

@@ -46,7 +46,7 @@ static inline dp_cuda_rope dp_cuda_net_rope(const dp_cuda_net *net, size_t layer
                           .kv_heads = net->sizes.kv_heads,
                           .head = net->head,
                           .type = net->type,
-                          .angles = net->angles,
+                          .angles = dp_cuda_net_angles(net, layer),
                           .q_gain = dp_cuda_net_param(net, layer, DP_LAYER_Q_NORM),
                           .k_gain = dp_cuda_net_param(net, layer, DP_LAYER_K_NORM),
                           .eps = net->eps,

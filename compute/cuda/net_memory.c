@@ -69,7 +69,7 @@ static void carve_layer(const dp_cuda_net *net, dp_cuda_arena *arena, dp_cuda_la
     *layer = (dp_cuda_layer){0};
     for (size_t i = 0; i < sizeof buffer_rows / sizeof buffer_rows[0]; i++) {
         const struct buffer_row *const row = &buffer_rows[i];
-        if (is_of_qk_norm(row->at) && net->model->config.qk_norm == DP_OFF) {
+        if (is_of_qk_norm(row->at) && !dp_model_has(net->model, DP_HAS_QK_NORMS)) {
             continue;
         }
         void *piece;
@@ -122,9 +122,13 @@ void dp_cuda_net_carve(dp_cuda_net *net, dp_cuda_arena *arena)
     net->targets = dp_cuda_carve(arena, n * sizeof *net->targets);
     net->scale = dp_cuda_carve(arena, sizeof *net->scale);
     net->losses = dp_cuda_carve(arena, n * sizeof *net->losses);
-    net->angles = NULL;
     if (config->rope_theta != 0) {
-        net->angles = dp_cuda_carve(arena, (size_t)config->context * net->head * sizeof(float));
+        net->angles[DP_ROPE_USUAL] =
+            dp_cuda_carve(arena, (size_t)config->context * net->head * sizeof(float));
+    }
+    if (config->rope_local_theta != 0) {
+        net->angles[DP_ROPE_LOCAL] =
+            dp_cuda_carve(arena, (size_t)config->context * net->head * sizeof(float));
     }
     carve_layers(net, arena);
     net->last = dp_cuda_carve(arena, n * s->width * net->element);
@@ -145,14 +149,16 @@ dp_cuda_net dp_cuda_net_setup(const dp_model *model, dp_precision type, dp_recom
 {
     static const dp_activation_kind kinds[] = {[DP_ACTIVATION_GELU] = DP_GELU,
                                                [DP_ACTIVATION_RELU2] = DP_RELU2,
-                                               [DP_ACTIVATION_SWIGLU] = DP_SWIGLU};
+                                               [DP_ACTIVATION_SWIGLU] = DP_SWIGLU,
+                                               [DP_ACTIVATION_GEGLU] = DP_GEGLU,
+                                               [DP_ACTIVATION_GELU_ERF] = DP_GELU_ERF};
     const dp_model_config *const config = &model->config;
     dp_cuda_net net = {.model = model,
                        .type = type,
                        .element = type == DP_FP32 ? sizeof(float) : sizeof(uint16_t),
                        .recompute = recompute,
                        .activation = kinds[config->activation],
-                       .rms = config->arch != DP_ARCH_GPT2,
+                       .rms = !dp_model_has(model, DP_HAS_LAYER_NORM),
                        .softcap = (float)config->softcap_milli * 1e-3F,
                        .head = config->head_width,
                        .rows_max = rows_max};
@@ -162,7 +168,7 @@ dp_cuda_net dp_cuda_net_setup(const dp_model *model, dp_precision type, dp_recom
         .qkv = (config->heads + 2 * (size_t)config->kv_heads) * net.head,
         .query = config->heads * net.head,
         .qk = (config->heads + (size_t)config->kv_heads) * net.head,
-        .up = (net.activation == DP_SWIGLU ? 2U : 1U) * (size_t)config->hidden,
+        .up = (dp_activation_gated(config->activation) ? 2U : 1U) * (size_t)config->hidden,
         .hidden = config->hidden,
         .heads = config->heads,
         .kv_heads = config->kv_heads,

@@ -15,7 +15,7 @@
 #include "compute/model/state.h"
 #include "compute/text/bpe.h"
 
-enum { CONFIG_BYTES_MAX = 1024 };
+enum { CONFIG_BYTES_MAX = 32768 }; /* a line for each layer */
 
 static dp_status write_text(const char *folder, const char *name, dp_status written, dp_buf *text,
                             dp_why *why)

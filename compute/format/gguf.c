@@ -9,7 +9,12 @@
 #include "compute/cpu/half.h"
 #include "compute/format/gguf_words.h"
 
-enum { VERSION = 3, BLOCK_BYTES = 2 + DP_GGUF_BLOCK, KEY_MAX = 64 };
+enum {
+    VERSION = 3,
+    BLOCK_BYTES = 2 + DP_GGUF_BLOCK,
+    KEY_MAX = 64,
+    GGUF_ROPE_OFF_EVERY = 4 /* of SmolLM3, in llama.cpp's source */
+};
 
 static const struct type_row {
     const char *name;
@@ -31,12 +36,12 @@ bool dp_gguf_type_of(const char *text, dp_gguf_type *type)
     return false;
 }
 
-/* Names of tensors in the file; a tensor of a Llama may become several. */
+/* Names of tensors in the file; a tensor may become several. */
 static const char *const names[DP_SLOTS][DP_MODEL_PARTS_MAX] = {
     [DP_LAYER_NORM1_W] = {"attn_norm.weight"},
     [DP_LAYER_NORM1_B] = {"attn_norm.bias"},
     [DP_LAYER_QKV_W] = {"attn_q.weight", "attn_k.weight", "attn_v.weight"},
-    [DP_LAYER_QKV_B] = {"attn_qkv.bias"},
+    [DP_LAYER_QKV_B] = {"attn_q.bias", "attn_k.bias", "attn_v.bias"},
     [DP_LAYER_Q_NORM] = {"attn_q_norm.weight"},
     [DP_LAYER_K_NORM] = {"attn_k_norm.weight"},
     [DP_LAYER_OUT_W] = {"attn_output.weight"},
@@ -54,15 +59,49 @@ static const char *const names[DP_SLOTS][DP_MODEL_PARTS_MAX] = {
     [DP_SLOT_HEAD] = {"output.weight"},
 };
 
+/* The same where they are whole. */
+static const struct {
+    dp_slot slot;
+    const char *name;
+} whole_names[] = {{DP_LAYER_QKV_W, "attn_qkv.weight"},
+                   {DP_LAYER_QKV_B, "attn_qkv.bias"},
+                   {DP_LAYER_UP_W, "ffn_up.weight"}};
+
+/* The architectures of llama.cpp. */
+static const struct arch_row {
+    dp_arch arch;
+    dp_switch qk_norm;
+    const char *name;
+    bool pairs; /* it turns neighbouring channels: rows of q and k are interleaved */
+} arch_rows[] = {
+    {DP_ARCH_GPT2, DP_OFF, "gpt2", false},      {DP_ARCH_LLAMA, DP_OFF, "llama", true},
+    {DP_ARCH_LLAMA, DP_ON, "qwen3", false},     {DP_ARCH_QWEN2, DP_OFF, "qwen2", false},
+    {DP_ARCH_SMOLLM3, DP_OFF, "smollm3", true}, {DP_ARCH_MISTRAL, DP_OFF, "llama", true},
+    {DP_ARCH_PHI3, DP_OFF, "phi3", false},
+};
+
+/* NULL: llama.cpp has no such model. */
+static const struct arch_row *arch_of(const dp_model_config *config)
+{
+    for (size_t i = 0; i < sizeof arch_rows / sizeof arch_rows[0]; i++) {
+        if (arch_rows[i].arch == config->arch && arch_rows[i].qk_norm == config->qk_norm) {
+            return &arch_rows[i];
+        }
+    }
+    return NULL;
+}
+
 /* One tensor of the file. */
 typedef struct file_tensor {
     char name[DP_TENSOR_NAME_MAX];
-    const dp_tensor *tensor;
-    size_t first;   /* column in the arena of row 0, where turned */
-    size_t rows;    /* 1 for a vector */
-    size_t columns; /* of a row */
-    bool turned;    /* the arena has [columns][rows] */
-    size_t half;    /* of a head whose rows are interleaved; 0: they are not */
+    uint32_t n_dims;
+    const float *values; /* of the tensor in the arena */
+    size_t stride;       /* from row to row there, where turned */
+    size_t first;        /* column in the arena of row 0, where turned */
+    size_t rows;         /* 1 for a vector */
+    size_t columns;      /* of a row */
+    bool turned;         /* the arena has [columns][rows] */
+    size_t half;         /* of a head whose rows are interleaved; 0: they are not */
     dp_gguf_type type;
 } file_tensor;
 
@@ -73,6 +112,7 @@ typedef struct writer {
     dp_gguf_pairs pairs;
     uint64_t n_tensors;
     uint64_t offset;
+    float factors[DP_MODEL_HEAD_WIDTH_MAX / 2]; /* of rotary angles */
     float *row;
     uint8_t *bytes; /* of a row */
 } writer;
@@ -99,26 +139,36 @@ static dp_gguf_type type_for(const writer *w, const dp_tensor *tensor, size_t co
     return w->matrices == DP_GGUF_Q8_0 && columns % DP_GGUF_BLOCK != 0 ? DP_GGUF_F16 : w->matrices;
 }
 
+/* Part k of n of a tensor. */
+static const char *name_of(const dp_tensor *tensor, size_t k, size_t n)
+{
+    for (size_t i = 0; n == 1 && i < sizeof whole_names / sizeof whole_names[0]; i++) {
+        if (whole_names[i].slot == tensor->slot) {
+            return whole_names[i].name;
+        }
+    }
+    return names[tensor->slot][k];
+}
+
 static file_tensor item_of(const writer *w, const dp_tensor *tensor, const dp_tensor_part *part,
-                           size_t k)
+                           const char *name)
 {
     const dp_model *const model = w->model;
-    const dp_model_config *const config = &model->config;
-    const bool gpt2 = config->arch == DP_ARCH_GPT2;
     const bool linear = tensor->n_dims == 2 && tensor->slot < DP_LAYER_SLOTS;
-    const char *name = names[tensor->slot][k];
-    file_tensor made = {.tensor = tensor, .first = part->first, .turned = linear};
+    file_tensor made = {.n_dims = tensor->n_dims,
+                        .values = w->theta + tensor->offset,
+                        .stride = tensor->shape[1],
+                        .first = part->first,
+                        .turned = linear};
     made.rows = tensor->n_dims == 1 ? 1 : linear ? part->columns : tensor->shape[0];
-    made.columns = tensor->n_dims == 1 ? tensor->elements
+    made.columns = tensor->n_dims == 1 ? part->columns
                    : linear            ? tensor->shape[0]
                                        : tensor->shape[1];
     made.type = type_for(w, tensor, made.columns);
-    if (gpt2 && tensor->slot == DP_LAYER_QKV_W) {
-        name = "attn_qkv.weight";
-    } else if (gpt2 && tensor->slot == DP_LAYER_UP_W) {
-        name = "ffn_up.weight";
-    } else if (tensor->slot == DP_LAYER_QKV_W && k < 2 && config->qk_norm == DP_OFF) {
-        made.half = config->head_width / 2;
+    const size_t v = (model->config.heads + (size_t)model->config.kv_heads) *
+                     model->config.head_width; /* the first column of v */
+    if (tensor->slot == DP_LAYER_QKV_W && part->first < v && arch_of(&model->config)->pairs) {
+        made.half = model->config.head_width / 2;
     }
     if (tensor->slot < DP_LAYER_SLOTS) {
         const size_t layer = ((size_t)(tensor - model->tensors) - (size_t)model->at[tensor->slot]) /
@@ -136,9 +186,29 @@ static void each_item(writer *w, void (*call)(writer *w, const file_tensor *item
         dp_tensor_part parts[DP_MODEL_PARTS_MAX];
         const size_t n = dp_model_parts(w->model, &w->model->tensors[t], parts);
         for (size_t k = 0; k < n; k++) {
-            const file_tensor made = item_of(w, &w->model->tensors[t], &parts[k], k);
+            const file_tensor made =
+                item_of(w, &w->model->tensors[t], &parts[k], name_of(&w->model->tensors[t], k, n));
             call(w, &made);
         }
+    }
+    if (w->model->config.rope_scaling == DP_ROPE_LLAMA3) {
+        call(w, &(file_tensor){.name = "rope_freqs.weight",
+                               .n_dims = 1,
+                               .values = w->factors,
+                               .rows = 1,
+                               .columns = w->model->config.head_width / 2,
+                               .type = DP_GGUF_F32});
+    }
+}
+
+/* By how much the scaling divides each turn. */
+static void fill_factors(writer *w)
+{
+    dp_rope_turns plain = dp_model_turns(w->model, DP_ROPE_USUAL);
+    const dp_rope_turns scaled = plain;
+    plain.scaling = DP_ROPE_PLAIN;
+    for (size_t i = 0; i < plain.width / 2; i++) {
+        w->factors[i] = (float)(dp_rope_turn(&plain, i) / dp_rope_turn(&scaled, i));
     }
 }
 
@@ -157,9 +227,9 @@ static void write_info(writer *w, const file_tensor *item)
 {
     dp_gguf_pairs *const p = &w->pairs;
     dp_gguf_string(p, dp_view_text(item->name));
-    dp_gguf_u32(p, item->tensor->n_dims);
+    dp_gguf_u32(p, item->n_dims);
     dp_gguf_u64(p, item->columns);
-    if (item->tensor->n_dims == 2) {
+    if (item->n_dims == 2) {
         dp_gguf_u64(p, item->rows);
     }
     dp_gguf_u32(p, item->type);
@@ -169,9 +239,9 @@ static void write_info(writer *w, const file_tensor *item)
 
 static void take_row(const writer *w, const file_tensor *item, size_t index)
 {
-    const float *const from = w->theta + item->tensor->offset;
+    const float *const from = item->values;
     if (!item->turned) {
-        memcpy(w->row, from + index * item->columns, item->columns * sizeof *w->row);
+        memcpy(w->row, from + item->first + index * item->columns, item->columns * sizeof *w->row);
         return;
     }
     size_t source = index;
@@ -179,9 +249,8 @@ static void take_row(const writer *w, const file_tensor *item, size_t index)
         const size_t head = 2 * item->half;
         source = index / head * head + index % 2 * item->half + index % head / 2;
     }
-    const size_t stride = item->tensor->shape[1];
     for (size_t i = 0; i < item->columns; i++) {
-        w->row[i] = from[i * stride + item->first + source];
+        w->row[i] = from[i * item->stride + item->first + source];
     }
 }
 
@@ -251,24 +320,27 @@ static void write_data(writer *w, const file_tensor *item)
 
 /* ---- pairs ---- */
 
-static const char *arch_of(const dp_model_config *config)
-{
-    return config->arch == DP_ARCH_GPT2 ? "gpt2" : config->qk_norm == DP_ON ? "qwen3" : "llama";
-}
-
 static void number(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key,
                    uint32_t value)
 {
     char text[KEY_MAX];
-    snprintf(text, sizeof text, "%s.%s", arch_of(config), key);
+    snprintf(text, sizeof text, "%s.%s", arch_of(config)->name, key);
     dp_gguf_pair_u32(pairs, text, value);
 }
 
 static void real(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key, float value)
 {
     char text[KEY_MAX];
-    snprintf(text, sizeof text, "%s.%s", arch_of(config), key);
+    snprintf(text, sizeof text, "%s.%s", arch_of(config)->name, key);
     dp_gguf_pair_real(pairs, text, value);
+}
+
+static void words(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key,
+                  const char *value)
+{
+    char text[KEY_MAX];
+    snprintf(text, sizeof text, "%s.%s", arch_of(config)->name, key);
+    dp_gguf_pair_text(pairs, text, value);
 }
 
 static void write_pairs(writer *w, const dp_bpe *bpe)
@@ -276,7 +348,7 @@ static void write_pairs(writer *w, const dp_bpe *bpe)
     dp_gguf_pairs *const p = &w->pairs;
     const dp_model_config *const m = &w->model->config;
     const float eps = (float)((double)m->norm_eps_nano / 1e9);
-    dp_gguf_pair_text(p, "general.architecture", arch_of(m));
+    dp_gguf_pair_text(p, "general.architecture", arch_of(m)->name);
     for (size_t i = 0; i < sizeof type_rows / sizeof type_rows[0]; i++) {
         if (type_rows[i].type == w->matrices) {
             dp_gguf_pair_u32(p, "general.file_type", type_rows[i].file_type);
@@ -289,7 +361,7 @@ static void write_pairs(writer *w, const dp_bpe *bpe)
     number(p, m, "block_count", m->layers);
     number(p, m, "feed_forward_length", m->hidden);
     number(p, m, "attention.head_count", m->heads);
-    if (m->arch == DP_ARCH_GPT2) {
+    if ((dp_model_features(m) & DP_HAS_LAYER_NORM) != 0) {
         real(p, m, "attention.layer_norm_epsilon", 1e-5F);
     } else {
         number(p, m, "attention.head_count_kv", m->kv_heads);
@@ -297,13 +369,49 @@ static void write_pairs(writer *w, const dp_bpe *bpe)
         number(p, m, "attention.value_length", m->head_width);
         number(p, m, "rope.dimension_count", m->head_width);
         real(p, m, "rope.freq_base", (float)m->rope_theta);
+        if (m->rope_scaling == DP_ROPE_LINEAR) {
+            words(p, m, "rope.scaling.type", "linear");
+            real(p, m, "rope.scaling.factor", (float)m->rope_factor_milli * 1e-3F);
+        }
         real(p, m, "attention.layer_norm_rms_epsilon", eps);
+        if (m->window != 0) {
+            number(p, m, "attention.sliding_window", m->window);
+        }
     }
     dp_gguf_words(p, bpe, m->vocab);
 }
 
+/* Refuses what llama.cpp does not compute of a family, or what is not written here. */
+static dp_status check_family(const dp_model_config *m, dp_why *why)
+{
+    if (arch_of(m) == NULL) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "a GGUF file of model.arch %s is not written here; export for "
+                          "transformers, and let llama.cpp's convert_hf_to_gguf.py convert that",
+                          dp_model_family_of(m->arch)->name);
+    }
+    if (m->rope_width != 0) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "a GGUF file with model.rope_width is not written here; export for "
+                          "transformers, and let llama.cpp's convert_hf_to_gguf.py convert that");
+    }
+    if (m->arch == DP_ARCH_SMOLLM3 && m->rope_off_every != GGUF_ROPE_OFF_EVERY) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "llama.cpp computes SmolLM3 with model.rope_off_every %d alone",
+                          (int)GGUF_ROPE_OFF_EVERY);
+    }
+    if (m->arch == DP_ARCH_MISTRAL && m->window != 0 && m->window < m->context) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "llama.cpp computes Mistral without a window; train with model.window 0 "
+                          "or model.context %u to export",
+                          m->window);
+    }
+    return DP_OK;
+}
+
 static dp_status check(const dp_model_config *m, const dp_bpe *bpe, dp_why *why)
 {
+    DP_TRY(check_family(m, why));
     if (m->softcap_milli != 0) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "llama.cpp has no soft cap of the logits on this model; train with "
@@ -371,6 +479,9 @@ dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_bpe 
     dp_buf head;
     dp_buf_init(&head, (size_t)1 << 28);
     writer w = {.model = model, .theta = theta, .matrices = matrices};
+    if (model->config.rope_scaling == DP_ROPE_LLAMA3) {
+        fill_factors(&w);
+    }
     w.row = dp_alloc(columns, sizeof *w.row);
     w.bytes = dp_alloc(columns, sizeof *w.row);
     const size_t before = out->size;

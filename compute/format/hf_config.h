@@ -1,5 +1,4 @@
-/* config.json of Hugging Face's transformers, written and read: GPT2LMHeadModel, LlamaForCausalLM,
- * Qwen3ForCausalLM. */
+/* config.json of Hugging Face's transformers, written and read: the families of hf_family.h. */
 #ifndef DP_COMPUTE_FORMAT_HF_CONFIG_H
 #define DP_COMPUTE_FORMAT_HF_CONFIG_H
 

@@ -2,11 +2,14 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/run/adapt.h"
+#include "base/run/manifest.h"
 #include "compute/format/hf_config.h"
 #include "compute/format/safetensors_read.h"
 #include "compute/machine/files.h"
@@ -112,7 +115,7 @@ static bool is_there(const char *folder, const char *name)
 
 static const char *bare(const char *name)
 {
-    static const char *const fronts[] = {"transformer.", "model."};
+    static const char *const fronts[] = {"transformer.", "model.", "gpt_neox."};
     for (size_t i = 0; i < sizeof fronts / sizeof fronts[0]; i++) {
         const size_t size = strlen(fronts[i]);
         if (strncmp(name, fronts[i], size) == 0) {
@@ -149,10 +152,11 @@ static bool ends_with(const char *name, const char *end)
 /* Tables that follow from the config, which some files carry along. */
 static bool is_table(const dp_model *model, const char *name)
 {
-    if (model->config.arch == DP_ARCH_GPT2) {
+    if (dp_model_has(model, DP_HAS_POSITIONS)) {
         return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
     }
-    return ends_with(name, ".rotary_emb.inv_freq");
+    return ends_with(name, ".rotary_emb.inv_freq") || ends_with(name, ".attention.bias") ||
+           ends_with(name, ".attention.masked_bias");
 }
 
 static size_t count_known(const weights *w, const dp_model *model)
@@ -216,31 +220,41 @@ static dp_status check_shape(const dp_tensor *tensor, const dp_tensor_part *part
 }
 
 /* The part's values to their columns; row: room for one row of the file. */
-static dp_status copy_part(const dp_tensor *tensor, const dp_tensor_part *part,
-                           const dp_safetensors_tensor *found, float *theta, float *row)
+static dp_status copy_part(const dp_model *model, const dp_tensor *tensor,
+                           const dp_tensor_part *part, const dp_safetensors_tensor *found,
+                           float *theta, float *row)
 {
     float *const to = theta + tensor->offset;
+    const bool vector = tensor->n_dims == 1;
+    const size_t rows = vector ? 1 : tensor->shape[0];
+    const size_t columns = vector ? part->columns : tensor->shape[1];
+    if (vector) {
+        DP_TRY(dp_safetensors_floats(found, 0, part->columns, row));
+        for (size_t j = 0; j < part->columns; j++) {
+            to[dp_model_part_column(model, tensor, part, j)] = row[j] + part->above;
+        }
+        return DP_OK;
+    }
     if (!part->transposed) {
         return dp_safetensors_floats(found, 0, tensor->elements, to);
     }
-    const size_t rows = tensor->shape[0];
-    const size_t columns = tensor->shape[1];
     for (size_t j = 0; j < part->columns; j++) {
+        float *const column = to + dp_model_part_column(model, tensor, part, j);
         DP_TRY(dp_safetensors_floats(found, (uint64_t)j * rows, rows, row));
         for (size_t i = 0; i < rows; i++) {
-            to[i * columns + part->first + j] = row[i];
+            column[i * columns] = row[i];
         }
     }
     return DP_OK;
 }
 
-static dp_status read_part(const weights *w, const dp_tensor *tensor, const dp_tensor_part *part,
-                           float *theta, float *row, dp_why *why)
+static dp_status read_part(const weights *w, const dp_model *model, const dp_tensor *tensor,
+                           const dp_tensor_part *part, float *theta, float *row, dp_why *why)
 {
     dp_safetensors_tensor found;
     DP_TRY(find(w, part->name, &found, why));
     DP_TRY(check_shape(tensor, part, &found, why));
-    const dp_status status = copy_part(tensor, part, &found, theta, row);
+    const dp_status status = copy_part(model, tensor, part, &found, theta, row);
     if (status == DP_DIVERGED) {
         return dp_why_set(why, status, "a weight of tensor %s is not finite", part->name);
     }
@@ -266,7 +280,7 @@ static dp_status read_tensors(const weights *w, const dp_model *model, float *th
         const size_t n = dp_model_parts(model, &model->tensors[t], parts);
         n_parts += n;
         for (size_t k = 0; k < n && status == DP_OK; k++) {
-            status = read_part(w, &model->tensors[t], &parts[k], theta, row, why);
+            status = read_part(w, model, &model->tensors[t], &parts[k], theta, row, why);
         }
     }
     dp_free(row);
@@ -304,45 +318,92 @@ dp_status dp_hf_import_config(const char *folder, dp_model_config *config, dp_wh
     return status;
 }
 
+/* Text that is appended to, as much as there is room for. */
+typedef struct line {
+    char *text;
+    size_t used;
+} line;
+
+static void add(line *out, const char *key, const char *value)
+{
+    const size_t room = DP_HF_MODEL_TEXT_MAX - out->used;
+    const int size = snprintf(out->text + out->used, room, "%s%s: %s", out->used > 1 ? ", " : "",
+                              key + strlen("model."), value);
+    out->used += size > 0 && (size_t)size < room ? (size_t)size : 0;
+}
+
+/* The words that are not those of every model of the family; the family itself. */
+static void add_words(line *out, const dp_manifest *manifest, bool family)
+{
+    size_t count = 0;
+    const dp_model_family *const row = dp_model_family_of(manifest->arch);
+    const dp_manifest_choice *const choices = dp_manifest_choices(&count);
+    for (size_t i = 0; i < count; i++) {
+        int value;
+        memcpy(&value, (const char *)manifest + choices[i].offset, sizeof value);
+        const bool is_family = strcmp(choices[i].key, "model.arch") == 0;
+        const bool own =
+            choices[i].offset == offsetof(dp_manifest, activation) && value == (int)row->activation;
+        if (is_family != family || own || value == choices[i].default_value ||
+            strncmp(choices[i].key, "model.", strlen("model.")) != 0) {
+            continue;
+        }
+        for (size_t k = 0; k < choices[i].n_words; k++) {
+            if (choices[i].words[k].value == value) {
+                add(out, choices[i].key, choices[i].words[k].name);
+            }
+        }
+    }
+}
+
+static void add_numbers(line *out, const dp_manifest *manifest)
+{
+    size_t count = 0;
+    const dp_manifest_row *const rows = dp_manifest_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t value;
+        char text[32];
+        memcpy(&value, (const char *)manifest + rows[i].offset, sizeof value);
+        if (dp_manifest_of_shape(rows[i].key) && value != 0) {
+            snprintf(text, sizeof text, "%.10g", (double)value / (double)rows[i].scale);
+            add(out, rows[i].key, text);
+        }
+    }
+}
+
 void dp_hf_import_describe(const dp_model_config *config, char text[DP_HF_MODEL_TEXT_MAX])
 {
-    const dp_model_config resolved = dp_model_config_resolve(config);
-    const dp_model_config *const m = &resolved;
-    const size_t size = DP_HF_MODEL_TEXT_MAX;
-    if (m->arch == DP_ARCH_GPT2) {
-        snprintf(text, size,
-                 "{arch: gpt2, layers: %u, width: %u, heads: %u, hidden: %u, context: %u, vocab: "
-                 "%u, activation: %s, head: %s}",
-                 m->layers, m->width, m->heads, m->hidden, m->context, m->vocab,
-                 m->activation == DP_ACTIVATION_RELU2 ? "relu2" : "gelu",
-                 m->head == DP_HEAD_TIED ? "tied" : "untied");
-        return;
+    dp_model_config m = dp_model_config_resolve(config);
+    if (m.rope_theta != 0 && m.context > DP_MANIFEST_CONTEXT_MAX) {
+        m.context = DP_MANIFEST_CONTEXT_MAX; /* Angles need no table. */
     }
-    snprintf(text, size,
-             "{arch: llama, layers: %u, width: %u, heads: %u, kv_heads: %u, head_width: %u, "
-             "hidden: %u, context: %u, vocab: %u, norm_eps: %g, rope_theta: %u, qk_norm: %s, head: "
-             "%s}",
-             m->layers, m->width, m->heads, m->kv_heads, m->head_width, m->hidden, m->context,
-             m->vocab, (double)m->norm_eps_nano / 1e9, m->rope_theta,
-             m->qk_norm == DP_ON ? "on" : "off", m->head == DP_HEAD_TIED ? "tied" : "untied");
+    dp_manifest manifest;
+    line out = {.text = text, .used = 1};
+    dp_manifest_default(&manifest);
+    dp_manifest_set_model(&manifest, &m);
+    text[0] = '{';
+    if (m.arch == DP_ARCH_GPT2) { /* The word that a manifest need not say. */
+        add(&out, "model.arch", "gpt2");
+    }
+    add_words(&out, &manifest, true);
+    add_numbers(&out, &manifest);
+    add_words(&out, &manifest, false);
+    snprintf(text + out.used, DP_HF_MODEL_TEXT_MAX - out.used, "}");
 }
+
+_Static_assert(sizeof(dp_model_config) % sizeof(uint32_t) == 0,
+               "fields of four bytes without holes are compared as bytes");
 
 dp_status dp_hf_import_match(const dp_model_config *found, const dp_model_config *wanted,
                              dp_why *why)
 {
-    const dp_model_config a = dp_model_config_resolve(found);
-    dp_model_config b = dp_model_config_resolve(wanted);
-    if (a.arch == DP_ARCH_LLAMA && b.context <= a.context) {
+    const dp_model_config bases[2] = {dp_model_config_base(found), dp_model_config_base(wanted)};
+    const dp_model_config a = dp_model_config_resolve(&bases[0]);
+    dp_model_config b = dp_model_config_resolve(&bases[1]);
+    if (a.rope_theta != 0 && b.context <= a.context) {
         b.context = a.context; /* Angles need no table. */
     }
-    const bool same = a.layers == b.layers && a.width == b.width && a.heads == b.heads &&
-                      a.context == b.context && a.vocab == b.vocab && a.arch == b.arch &&
-                      a.kv_heads == b.kv_heads && a.head_width == b.head_width &&
-                      a.hidden == b.hidden && a.norm_eps_nano == b.norm_eps_nano &&
-                      a.rope_theta == b.rope_theta && a.activation == b.activation &&
-                      a.qk_norm == b.qk_norm && a.head == b.head &&
-                      a.softcap_milli == b.softcap_milli;
-    if (same) {
+    if (memcmp(&a, &b, sizeof a) == 0) {
         return DP_OK;
     }
     char text[DP_HF_MODEL_TEXT_MAX];

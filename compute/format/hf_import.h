@@ -19,14 +19,14 @@ DP_MUST dp_status dp_hf_import_config(const char *folder, dp_model_config *confi
 DP_MUST dp_status dp_hf_import_weights(const char *folder, const dp_model *model, float *theta,
                                        dp_why *why);
 
-enum { DP_HF_MODEL_TEXT_MAX = 384 };
+enum { DP_HF_MODEL_TEXT_MAX = 448 };
 /* The model section of a manifest for this model, for people and for dpnode: "{arch: gpt2, layers:
  * 12, ...}". */
 void dp_hf_import_describe(const dp_model_config *config, char text[DP_HF_MODEL_TEXT_MAX]);
 
-/* DP_OK if theta of the found model can be trained as the wanted one: both are equal, except that a
- * Llama may have a shorter wanted context. Else DP_BADARG with a sentence that holds the model
- * section to write. */
+/* DP_OK if theta of the found model can be trained as the wanted one: both are equal, except that
+ * with rotary positions the wanted context may be shorter. Else DP_BADARG with a sentence that
+ * holds the model section to write. */
 DP_MUST dp_status dp_hf_import_match(const dp_model_config *found, const dp_model_config *wanted,
                                      dp_why *why);
 

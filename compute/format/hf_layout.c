@@ -15,7 +15,8 @@ typedef struct piece {
     uint32_t n_dims;
     size_t rows;   /* in the arena */
     size_t stride; /* of these */
-    size_t offset; /* of its first element in the arena */
+    size_t offset; /* of its first element in the arena; with map of the tensor's */
+    uint32_t *map; /* the column in the tensor of each column; NULL: one after the other */
     size_t at;     /* in the vector */
 } piece;
 
@@ -34,7 +35,29 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const piece *)a)->part.name, ((const piece *)b)->part.name);
 }
 
-static void add_pieces(dp_hf_layout *l, const dp_model *model, const dp_tensor *tensor)
+/* The columns of a part that does not have them one after the other. */
+static dp_status map_columns(piece *p, const dp_model *model, const dp_tensor *tensor)
+{
+    size_t j = 0;
+    while (j < p->part.columns &&
+           dp_model_part_column(model, tensor, &p->part, j) == p->part.first + j) {
+        j++;
+    }
+    if (j == p->part.columns) {
+        return DP_OK;
+    }
+    p->map = dp_alloc(p->part.columns, sizeof *p->map);
+    if (p->map == NULL) {
+        return DP_NOMEM;
+    }
+    for (j = 0; j < p->part.columns; j++) {
+        p->map[j] = (uint32_t)dp_model_part_column(model, tensor, &p->part, j);
+    }
+    p->offset = tensor->offset;
+    return DP_OK;
+}
+
+static dp_status add_pieces(dp_hf_layout *l, const dp_model *model, const dp_tensor *tensor)
 {
     dp_tensor_part parts[DP_MODEL_PARTS_MAX];
     const size_t n = dp_model_parts(model, tensor, parts);
@@ -46,7 +69,9 @@ static void add_pieces(dp_hf_layout *l, const dp_model *model, const dp_tensor *
                                            .rows = vector ? 1 : tensor->shape[0],
                                            .stride = vector ? tensor->elements : tensor->shape[1],
                                            .offset = tensor->offset + parts[i].first};
+        DP_TRY(map_columns(&l->pieces[l->n_pieces - 1], model, tensor));
     }
+    return DP_OK;
 }
 
 static dp_tensor_row row_of(const piece *p)
@@ -87,7 +112,7 @@ static dp_status fill(dp_hf_layout *l, const dp_model *model, dp_why *why)
         return DP_NOMEM;
     }
     for (size_t i = 0; i < model->n_tensors; i++) {
-        add_pieces(l, model, &model->tensors[i]);
+        DP_TRY(add_pieces(l, model, &model->tensors[i]));
     }
     qsort(l->pieces, l->n_pieces, sizeof *l->pieces, compare_names);
     DP_TRY(write_table(l, why));
@@ -116,6 +141,9 @@ void dp_hf_layout_close(dp_hf_layout *l)
         return;
     }
     dp_buf_close(&l->table);
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        dp_free(l->pieces[i].map);
+    }
     dp_free(l->pieces);
     dp_free(l);
 }
@@ -181,8 +209,30 @@ static void move_block(const piece *p, float *named, float *arena, const size_t 
     }
 }
 
+/* One by one: columns in another order, or values that files have less something. */
+static void move_each(const piece *p, float *named, float *arena, direction way)
+{
+    const size_t n = p->part.columns;
+    for (size_t i = 0; i < p->rows * n; i++) {
+        const size_t r = i / n;
+        const size_t column = p->map != NULL ? p->map[i % n] : i % n;
+        float *const there = named + (p->part.transposed ? i % n * p->rows + r : i);
+        float *const here = arena + r * p->stride + column;
+        const float value = *here - p->part.above;
+        if (way == PLACE) {
+            *here = *there + p->part.above;
+        } else {
+            *there = way == MOVES ? value - *there : value;
+        }
+    }
+}
+
 static void move_piece(const piece *p, float *named, float *arena, direction way)
 {
+    if (p->map != NULL || p->part.above != 0.0F) {
+        move_each(p, named, arena, way);
+        return;
+    }
     if (!p->part.transposed) {
         for (size_t r = 0; r < p->rows; r++) {
             move_row(named + r * p->part.columns, arena + r * p->stride, p->part.columns, way);

@@ -75,31 +75,51 @@ static dp_status write_header(const dp_model *model, const dp_hash *base, dp_buf
 }
 
 typedef struct values_end {
+    const dp_model *model;
     const float *theta;
     dp_buf *out;
 } values_end;
+
+static dp_status append_vector(const values_end *end, const dp_tensor *tensor,
+                               const dp_tensor_part *part, float *room)
+{
+    const float *const from = end->theta + tensor->offset;
+    for (size_t j = 0; j < part->columns; j++) {
+        room[j] = from[dp_model_part_column(end->model, tensor, part, j)] - part->above;
+    }
+    return dp_floats_write(room, part->columns, end->out);
+}
+
+static dp_status append_turned(const values_end *end, const dp_tensor *tensor,
+                               const dp_tensor_part *part, float *room)
+{
+    const size_t rows = tensor->shape[0];
+    for (size_t j = 0; j < part->columns; j++) {
+        const float *const from =
+            end->theta + tensor->offset + dp_model_part_column(end->model, tensor, part, j);
+        for (size_t i = 0; i < rows; i++) {
+            room[i] = from[i * tensor->shape[1]];
+        }
+        DP_TRY(dp_floats_write(room, rows, end->out));
+    }
+    return DP_OK;
+}
 
 /* The part's values, row by row of the file. */
 static dp_status append_values(const dp_tensor *tensor, const dp_tensor_part *part, void *context)
 {
     const values_end *const end = context;
-    const float *const from = end->theta + tensor->offset;
-    if (!part->transposed) {
-        return dp_floats_write(from, tensor->elements, end->out);
+    const bool vector = tensor->n_dims == 1;
+    if (!vector && !part->transposed) {
+        return dp_floats_write(end->theta + tensor->offset, tensor->elements, end->out);
     }
-    const size_t rows = tensor->shape[0];
-    float *const column = dp_alloc(rows, sizeof *column);
-    if (column == NULL) {
+    float *const room = dp_alloc(vector ? part->columns : tensor->shape[0], sizeof *room);
+    if (room == NULL) {
         return DP_NOMEM;
     }
-    dp_status status = DP_OK;
-    for (size_t j = part->first; j < part->first + part->columns && status == DP_OK; j++) {
-        for (size_t i = 0; i < rows; i++) {
-            column[i] = from[i * tensor->shape[1] + j];
-        }
-        status = dp_floats_write(column, rows, end->out);
-    }
-    dp_free(column);
+    const dp_status status =
+        vector ? append_vector(end, tensor, part, room) : append_turned(end, tensor, part, room);
+    dp_free(room);
     return status;
 }
 
@@ -110,7 +130,7 @@ static dp_status write_all(const dp_model *model, const float *theta, dp_view he
     dp_write_u64(&writer, header.size);
     DP_TRY(dp_buf_append(out, dp_view_of(size, sizeof size)));
     DP_TRY(dp_buf_append(out, header));
-    values_end end = {.theta = theta, .out = out};
+    values_end end = {.model = model, .theta = theta, .out = out};
     return each_part(model, append_values, &end);
 }
 

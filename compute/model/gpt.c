@@ -69,9 +69,11 @@ dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options 
     const size_t carved =
         dp_gpt_carve(gpt, (float *)gpt->memory + (align - past) % align / sizeof(float));
     dp_assert(carved == floats);
-    if (gpt->angles != NULL) {
-        dp_rope_angles((float)model->config.rope_theta, gpt->head, model->config.context,
-                       gpt->angles);
+    for (int kind = DP_ROPE_NONE + 1; kind < DP_ROPE_KINDS; kind++) {
+        if (gpt->angles[kind] != NULL) {
+            const dp_rope_turns turns = dp_model_turns(model, (dp_rope_kind)kind);
+            dp_rope_angles(&turns, model->config.context, gpt->angles[kind]);
+        }
     }
     *out = gpt;
     return DP_OK;

@@ -1,4 +1,7 @@
 #include "compute/model/gpt_adapters.h"
+#include "compute/model/gpt_norm.h"
+
+#include <string.h>
 
 enum { EMBED_COLUMNS = 64 }; /* of one task of the embeddings' gradient */
 
@@ -30,6 +33,43 @@ static bool norms_again(const dp_gpt *gpt)
     return gpt->recompute == DP_RECOMPUTE_NORMS || gpt->recompute == DP_RECOMPUTE_ATTENTION;
 }
 
+/* The gradients of the products of attention and of the feed-forward part: before the norm behind
+ * them, where there is one. */
+static const float *d_of_out(const dp_gpt *gpt)
+{
+    if (dp_model_has(gpt->model, DP_HAS_PARALLEL_PARTS)) {
+        return gpt->dx; /* The feed-forward part does not read what attention adds. */
+    }
+    return gpt->d_out != NULL ? gpt->d_out : gpt->d_middle;
+}
+
+static const float *d_of_down(const dp_gpt *gpt)
+{
+    return gpt->d_down != NULL ? gpt->d_down : gpt->dx;
+}
+
+/* dx = residual + the gradient before the norm of a part, or without one its gradient dy. */
+static void input_backward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *dy,
+                           const float *residual, float *dx)
+{
+    const size_t c = gpt->sizes.width;
+    const size_t at = range.first * c;
+    if (dp_model_has(gpt->model, DP_HAS_NORMS_BEFORE)) {
+        dp_gpt_norm_backward(gpt, place, range, dy, residual, dx);
+        return;
+    }
+    memcpy(dx + at, residual + at, range.count * c * sizeof *dx);
+    gpt->ops->add(dy + at, dx + at, range.count * c);
+}
+
+/* The values of a norm before a part once more. */
+static void input_again(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y)
+{
+    if (dp_model_has(gpt->model, DP_HAS_NORMS_BEFORE)) {
+        dp_gpt_norm_again(gpt, place, range, y);
+    }
+}
+
 /* From behind the layer to the output of attention. Also fills the dropped values of norm2, act and
  * qk. */
 static void to_attention_task(void *ctx, size_t index, size_t worker)
@@ -39,17 +79,23 @@ static void to_attention_task(void *ctx, size_t index, size_t worker)
     const dp_gpt_range range = dp_gpt_slice(gpt, index);
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     const dp_gpt_sizes *sizes = &gpt->sizes;
-    linear_back(gpt, DP_LAYER_DOWN_W, gpt->dx, gpt->d_hidden, sizes->up, range);
+    if (gpt->d_down != NULL) {
+        dp_gpt_norm_backward(gpt, DP_GPT_NORM_DOWN, range, gpt->dx, NULL, gpt->d_down);
+    }
+    linear_back(gpt, DP_LAYER_DOWN_W, d_of_down(gpt), gpt->d_hidden, sizes->up, range);
     gpt->activation->backward(layer->hidden + range.first * sizes->up, range.count, sizes->hidden,
                               layer->act + range.first * sizes->hidden,
                               gpt->d_hidden + range.first * sizes->up);
     linear_back(gpt, DP_LAYER_UP_W, gpt->d_hidden, gpt->d_norm2, sizes->width, range);
     if (norms_again(gpt)) {
-        dp_gpt_norm_again(gpt, DP_GPT_NORM2, range, layer->norm2);
+        input_again(gpt, DP_GPT_NORM2, range, layer->norm2);
         dp_gpt_qk_again(gpt, range);
     }
-    dp_gpt_norm_backward(gpt, DP_GPT_NORM2, range, gpt->d_norm2, gpt->dx, gpt->d_middle);
-    linear_back(gpt, DP_LAYER_OUT_W, gpt->d_middle, gpt->d_att, sizes->query, range);
+    input_backward(gpt, DP_GPT_NORM2, range, gpt->d_norm2, gpt->dx, gpt->d_middle);
+    if (gpt->d_out != NULL) {
+        dp_gpt_norm_backward(gpt, DP_GPT_NORM_OUT, range, gpt->d_middle, NULL, gpt->d_out);
+    }
+    linear_back(gpt, DP_LAYER_OUT_W, d_of_out(gpt), gpt->d_att, sizes->query, range);
 }
 
 static void attention_task(void *ctx, size_t index, size_t worker)
@@ -68,9 +114,9 @@ static void to_input_task(void *ctx, size_t index, size_t worker)
     dp_gpt_qk_backward(gpt, range);
     linear_back(gpt, DP_LAYER_QKV_W, gpt->d_qkv, gpt->d_norm1, gpt->sizes.width, range);
     if (norms_again(gpt)) {
-        dp_gpt_norm_again(gpt, DP_GPT_NORM1, range, gpt->layers[gpt->layer].norm1);
+        input_again(gpt, DP_GPT_NORM1, range, gpt->layers[gpt->layer].norm1);
     }
-    dp_gpt_norm_backward(gpt, DP_GPT_NORM1, range, gpt->d_norm1, gpt->d_middle, gpt->dx_next);
+    input_backward(gpt, DP_GPT_NORM1, range, gpt->d_norm1, gpt->d_middle, gpt->dx_next);
 }
 
 enum { N_PRODUCTS = 4 };
@@ -79,11 +125,14 @@ static void products_of(const dp_gpt *gpt, dp_gpt_product products[N_PRODUCTS])
 {
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     const dp_gpt_sizes *s = &gpt->sizes;
-    products[0] = (dp_gpt_product){DP_LAYER_DOWN_W, layer->act, gpt->dx, s->hidden, s->width, 0};
-    products[1] = (dp_gpt_product){DP_LAYER_UP_W, layer->norm2, gpt->d_hidden, s->width, s->up, 0};
-    products[2] = (dp_gpt_product){DP_LAYER_QKV_W, layer->norm1, gpt->d_qkv, s->width, s->qkv, 0};
+    products[0] =
+        (dp_gpt_product){DP_LAYER_DOWN_W, layer->act, d_of_down(gpt), s->hidden, s->width, 0};
+    products[1] =
+        (dp_gpt_product){DP_LAYER_UP_W, dp_gpt_input2(gpt), gpt->d_hidden, s->width, s->up, 0};
+    products[2] =
+        (dp_gpt_product){DP_LAYER_QKV_W, dp_gpt_input1(gpt), gpt->d_qkv, s->width, s->qkv, 0};
     products[3] =
-        (dp_gpt_product){DP_LAYER_OUT_W, layer->att, gpt->d_middle, s->query, s->width, 0};
+        (dp_gpt_product){DP_LAYER_OUT_W, layer->att, d_of_out(gpt), s->query, s->width, 0};
     size_t tiles = 0;
     for (size_t i = 0; i < N_PRODUCTS; i++) {
         tiles += dp_gpt_tiles(products[i].from) * dp_gpt_tiles(products[i].to);
@@ -136,8 +185,14 @@ static void vector_tile(const dp_gpt *gpt, const dp_gpt_product products[N_PRODU
                                   end_of(first, DP_OPS_TILE, p->to), bias);
         }
     }
-    dp_gpt_norm_grads(gpt, DP_GPT_NORM1, tile, gpt->d_norm1);
-    dp_gpt_norm_grads(gpt, DP_GPT_NORM2, tile, gpt->d_norm2);
+    if (dp_model_has(gpt->model, DP_HAS_NORMS_BEFORE)) {
+        dp_gpt_norm_grads(gpt, DP_GPT_NORM1, tile, gpt->d_norm1);
+        dp_gpt_norm_grads(gpt, DP_GPT_NORM2, tile, gpt->d_norm2);
+    }
+    if (gpt->d_out != NULL) {
+        dp_gpt_norm_grads(gpt, DP_GPT_NORM_OUT, tile, gpt->d_middle);
+        dp_gpt_norm_grads(gpt, DP_GPT_NORM_DOWN, tile, gpt->dx);
+    }
     dp_gpt_qk_grads(gpt, tile);
 }
 
@@ -162,7 +217,7 @@ static size_t weights_tasks(const dp_gpt *gpt)
     dp_gpt_product products[N_PRODUCTS];
     products_of(gpt, products);
     size_t tasks = 0;
-    size_t widest = gpt->head; /* of a vector */
+    size_t widest = gpt->sizes.query; /* of a vector */
     for (size_t i = 0; i < N_PRODUCTS; i++) {
         tasks += dp_gpt_tiles(products[i].from) * runs_of(&products[i]);
         widest = products[i].to > widest ? products[i].to : widest;
@@ -194,7 +249,13 @@ static void embed_task(void *ctx, size_t index, size_t worker)
     float *const positions = dp_gpt_grad(gpt, 0, DP_SLOT_POSITIONS);
     for (size_t i = 0; i < gpt->tokens; i++) {
         const float *dx = gpt->dx + i * c + first;
-        gpt->ops->add(dx, table + gpt->batch.x[i] * c + first, columns);
+        float *const row = table + gpt->batch.x[i] * c + first;
+        if (gpt->embed_scale == 1.0F) {
+            gpt->ops->add(dx, row, columns);
+        }
+        for (size_t j = 0; j < columns && gpt->embed_scale != 1.0F; j++) {
+            row[j] += gpt->embed_scale * dx[j];
+        }
         if (positions != NULL) {
             gpt->ops->add(dx, positions + i % gpt->batch.length * c + first, columns);
         }

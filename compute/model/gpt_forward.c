@@ -1,4 +1,5 @@
 #include "compute/model/gpt_adapters.h"
+#include "compute/model/gpt_norm.h"
 
 #include <string.h>
 
@@ -23,6 +24,9 @@ dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
         .length = length,
         .head = gpt->head,
         .groups = groups,
+        .window = dp_gpt_traits(gpt).window,
+        .scale = gpt->scores_scale,
+        .cap = gpt->scores_cap,
         .q = qk + qkv_at + q,
         .k = qk + qkv_at + k,
         .v = layer->qkv + qkv_at + v,
@@ -54,7 +58,7 @@ static void embed_base(const dp_gpt *gpt, dp_gpt_range range, float *room)
     }
 }
 
-/* x = the token's row of the embedding (+ that of its position) for a slice. */
+/* x = the token's row of the embedding, scaled (+ that of its position) for a slice. */
 static void embed(const dp_gpt *gpt, dp_gpt_range range, size_t worker)
 {
     const size_t c = gpt->sizes.width;
@@ -67,6 +71,9 @@ static void embed(const dp_gpt *gpt, dp_gpt_range range, size_t worker)
     for (size_t i = range.first; i < range.first + range.count; i++) {
         float *x = gpt->layers[0].x + i * c;
         memcpy(x, table + gpt->batch.x[i] * c, c * sizeof *x);
+        for (size_t j = 0; j < c && gpt->embed_scale != 1.0F; j++) {
+            x[j] *= gpt->embed_scale;
+        }
         if (positions != NULL) {
             gpt->ops->add(positions + i % gpt->batch.length * c, x, c);
         }
@@ -100,6 +107,29 @@ static void linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
     }
 }
 
+/* y = residual + the output of a part on a slice, normed first where the model does so. out: room
+ * for it before that norm; NULL: there is none. */
+static void add_part(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
+                     dp_gpt_place place, const float *residual, float *y, dp_gpt_range range)
+{
+    const size_t c = gpt->sizes.width;
+    if (out == NULL) {
+        linear(gpt, slot, in, y, residual, range);
+        return;
+    }
+    linear(gpt, slot, in, out, NULL, range);
+    dp_gpt_norm_forward(gpt, place, range, y);
+    gpt->ops->add(residual + range.first * c, y + range.first * c, range.count * c);
+}
+
+/* The norm before a part, where there is one. */
+static void norm_before(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y)
+{
+    if (dp_model_has(gpt->model, DP_HAS_NORMS_BEFORE)) {
+        dp_gpt_norm_forward(gpt, place, range, y);
+    }
+}
+
 static void before_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
@@ -108,8 +138,8 @@ static void before_attention_task(void *ctx, size_t index, size_t worker)
     if (gpt->layer == 0) {
         embed(gpt, range, worker);
     }
-    dp_gpt_norm_forward(gpt, DP_GPT_NORM1, range, layer->norm1);
-    linear(gpt, DP_LAYER_QKV_W, layer->norm1, layer->qkv, NULL, range);
+    norm_before(gpt, DP_GPT_NORM1, range, layer->norm1);
+    linear(gpt, DP_LAYER_QKV_W, dp_gpt_input1(gpt), layer->qkv, NULL, range);
     dp_gpt_qk_forward(gpt, range);
 }
 
@@ -125,9 +155,10 @@ static void to_activation(const dp_gpt *gpt, dp_gpt_range range)
 {
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     const dp_gpt_sizes *sizes = &gpt->sizes;
-    linear(gpt, DP_LAYER_OUT_W, layer->att, layer->middle, layer->x, range);
-    dp_gpt_norm_forward(gpt, DP_GPT_NORM2, range, layer->norm2);
-    linear(gpt, DP_LAYER_UP_W, layer->norm2, layer->hidden, NULL, range);
+    add_part(gpt, DP_LAYER_OUT_W, layer->att, layer->out, DP_GPT_NORM_OUT, layer->x, layer->middle,
+             range);
+    norm_before(gpt, DP_GPT_NORM2, range, layer->norm2);
+    linear(gpt, DP_LAYER_UP_W, dp_gpt_input2(gpt), layer->hidden, NULL, range);
     gpt->activation->forward(layer->hidden + range.first * sizes->up, range.count, sizes->hidden,
                              layer->act + range.first * sizes->hidden);
 }
@@ -140,7 +171,8 @@ static void after_attention_task(void *ctx, size_t index, size_t worker)
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     float *next = gpt->layer + 1 < gpt->model->config.layers ? layer[1].x : gpt->last;
     to_activation(gpt, range);
-    linear(gpt, DP_LAYER_DOWN_W, layer->act, next, layer->middle, range);
+    add_part(gpt, DP_LAYER_DOWN_W, layer->act, layer->down, DP_GPT_NORM_DOWN, layer->middle, next,
+             range);
 }
 
 void dp_gpt_forward(dp_gpt *gpt)
@@ -167,7 +199,13 @@ static void to_activation_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
     (void)worker;
-    to_activation(gpt, dp_gpt_slice(gpt, index));
+    const dp_gpt_range range = dp_gpt_slice(gpt, index);
+    const dp_gpt_layer *const layer = &gpt->layers[gpt->layer];
+    to_activation(gpt, range);
+    if (layer->down != NULL) { /* Its norm reads it backward, and rstd is of this layer then. */
+        linear(gpt, DP_LAYER_DOWN_W, layer->act, layer->down, NULL, range);
+        dp_gpt_norm_forward(gpt, DP_GPT_NORM_DOWN, range, gpt->d_down);
+    }
 }
 
 void dp_gpt_layer_again(dp_gpt *gpt)

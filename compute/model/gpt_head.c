@@ -1,5 +1,5 @@
 /* The end of the model: final norm, logits, loss. Logits live for head_tokens at a time. */
-#include "compute/model/gpt_inside.h"
+#include "compute/model/gpt_norm.h"
 
 #include <string.h>
 

@@ -40,6 +40,8 @@ typedef struct dp_gpt_layer {
     float *k_rstd; /* [N][kv heads] */
     float *lse;    /* [rows][heads][length] */
     float *att;    /* [N][query] heads side by side */
+    float *out;    /* [N][C] product of att, before the norm behind it; NULL without, as the next */
+    float *down;   /* [N][C] product of act, before its norm */
     float *middle; /* [N][C] after attention */
     float *norm2;  /* [N][C] */
     float *hidden; /* [N][up] before the activation */
@@ -48,6 +50,8 @@ typedef struct dp_gpt_layer {
     float *rstd1;
     float *mean2;
     float *rstd2;
+    float *rstd_out; /* [N] of the norms of out and down */
+    float *rstd_down;
     /* The four matrices as b of a product, and transposed; packs may be shared with the other
      * layers and the head. */
     float *packed[DP_LAYER_SLOTS];
@@ -83,6 +87,9 @@ struct dp_gpt {
     size_t rows_max;
     size_t head;         /* width of a head */
     float softcap;       /* 0: none */
+    float embed_scale;   /* of rows of the embedding */
+    float scores_scale;  /* 0: 1/sqrt(head) */
+    float scores_cap;    /* 0: none */
     size_t scratch_size; /* floats per worker */
     size_t head_tokens;  /* tokens whose logits live at once */
     void *memory;        /* of everything below */
@@ -94,10 +101,10 @@ struct dp_gpt {
     bool grads_elsewhere; /* grads are the caller's memory */
     dp_gpt_layer *layers;
     dp_gpt_adapter adapters[DP_LAYER_SLOTS];
-    float *angles; /* [T][head] of dp_rope_angles; NULL: positions are learned */
-    float *last;   /* [N][C] residual stream after the last layer */
-    float *normed; /* [N][C] its norm; lives only in the head */
-    float *meanf;  /* [N] */
+    float *angles[DP_ROPE_KINDS]; /* [T][head] of dp_rope_angles; NULL: no layer needs them */
+    float *last;                  /* [N][C] residual stream after the last layer */
+    float *normed;                /* [N][C] its norm; lives only in the head */
+    float *meanf;                 /* [N] */
     float *rstdf;
     float *packed_head; /* the head's weight transposed: logits; shared like those of the layers */
     float *packed_head_t; /* as it is: back */
@@ -107,7 +114,9 @@ struct dp_gpt {
     float *dx_next;       /* ... and before it */
     float *d_middle;      /* [N][C] */
     float *d_att;         /* [N][query] */
-    float *d_norm1;       /* [N][C] */
+    float *d_out;   /* [N][C] gradient before the norm behind attention; NULL without, as ... */
+    float *d_down;  /* [N][C] ... of the feed-forward part */
+    float *d_norm1; /* [N][C] */
     float *d_norm2;
     float *d_qkv;    /* [N][qkv] */
     float *d_hidden; /* [N][up] */
@@ -185,6 +194,11 @@ static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)
     return gpt->scratch + worker * gpt->scratch_size;
 }
 
+static inline dp_layer_traits dp_gpt_traits(const dp_gpt *gpt)
+{
+    return dp_model_layer_traits(&gpt->model->config, gpt->layer);
+}
+
 /* True: the weights of the model do not change, only adapters do. */
 static inline bool dp_gpt_adapts(const dp_gpt *gpt)
 {
@@ -222,45 +236,6 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base);
 size_t dp_gpt_packed_floats(const dp_gpt *gpt);
 /* The fields that follow from the model and the options. */
 dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options);
-
-/* ---- gpt_norm.c: the norms of the residual stream, LayerNorm or RMSNorm. */
-
-/* The place of a norm: in the running layer, or after all layers. */
-typedef enum dp_gpt_place { DP_GPT_NORM1, DP_GPT_NORM2, DP_GPT_NORM_LAST } dp_gpt_place;
-
-typedef struct dp_gpt_norm {
-    const float *x; /* [N][C] */
-    const float *gain;
-    const float *bias; /* NULL for RMSNorm, as all biases */
-    float *d_gain;
-    float *d_bias;
-    float *mean;
-    float *rstd;
-} dp_gpt_norm;
-
-extern const struct dp_gpt_norm_kind dp_gpt_layer_norm;
-extern const struct dp_gpt_norm_kind dp_gpt_rms_norm;
-
-/* y, dy, residual, dx: [N][C]; those of range are touched. */
-void dp_gpt_norm_forward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
-void dp_gpt_norm_again(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
-void dp_gpt_norm_backward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range,
-                          const float *dy, const float *residual, float *dx);
-/* Gradients of gain and bias over all tokens for a tile of columns; no columns beyond the width are
- * touched. */
-void dp_gpt_norm_grads(const dp_gpt *gpt, dp_gpt_place place, size_t tile, const float *dy);
-
-/* ---- gpt_qk.c: the operations on q and k between their product and attention: nothing in GPT-2;
- * norms of the heads where the model has them, then rotary positions. All on a range of the running
- * layer. */
-
-void dp_gpt_qk_forward(const dp_gpt *gpt, dp_gpt_range range);
-/* qk once more from qkv, the same bits; nothing where there are no norms. */
-void dp_gpt_qk_again(const dp_gpt *gpt, dp_gpt_range range);
-/* d_qkv from behind to before. Where there are norms, qk then holds the gradient behind them. */
-void dp_gpt_qk_backward(const dp_gpt *gpt, dp_gpt_range range);
-/* Gradients of the norms' gains over all tokens, after dp_gpt_qk_backward of all. */
-void dp_gpt_qk_grads(const dp_gpt *gpt, size_t tile);
 
 /* ---- gpt_pack.c: the weights as products take them. */
 

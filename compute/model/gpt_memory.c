@@ -1,6 +1,7 @@
 /* The buffers of the engine, cut out of one block. */
-#include "compute/model/gpt_inside.h"
+#include "compute/model/gpt_norm.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -48,12 +49,20 @@ static const struct buffer_row {
     BUFFER(hidden, up, DP_RECOMPUTE_LAYER),    BUFFER(act, hidden, DP_RECOMPUTE_NORMS),
     BUFFER(mean1, one, DP_RECOMPUTE_LAYER),    BUFFER(rstd1, one, DP_RECOMPUTE_LAYER),
     BUFFER(mean2, one, DP_RECOMPUTE_LAYER),    BUFFER(rstd2, one, DP_RECOMPUTE_LAYER),
+    BUFFER(out, width, DP_RECOMPUTE_LAYER),    BUFFER(down, width, DP_RECOMPUTE_LAYER),
+    BUFFER(rstd_out, one, DP_RECOMPUTE_LAYER), BUFFER(rstd_down, one, DP_RECOMPUTE_LAYER),
 };
 
 static bool is_of_qk_norm(size_t at)
 {
     return at == offsetof(dp_gpt_layer, qk) || at == offsetof(dp_gpt_layer, q_rstd) ||
            at == offsetof(dp_gpt_layer, k_rstd);
+}
+
+static bool is_of_norms_after(size_t at)
+{
+    return at == offsetof(dp_gpt_layer, out) || at == offsetof(dp_gpt_layer, down) ||
+           at == offsetof(dp_gpt_layer, rstd_out) || at == offsetof(dp_gpt_layer, rstd_down);
 }
 
 static void carve_packs(const dp_gpt *gpt, struct carver *carver, dp_gpt_layer *layer)
@@ -116,7 +125,10 @@ static void carve_layer(const dp_gpt *gpt, struct carver *carver, dp_gpt_layer *
     *layer = (dp_gpt_layer){0};
     for (size_t i = 0; i < sizeof buffer_rows / sizeof buffer_rows[0]; i++) {
         const struct buffer_row *const row = &buffer_rows[i];
-        if (is_of_qk_norm(row->at) && gpt->model->config.qk_norm == DP_OFF) {
+        if (is_of_qk_norm(row->at) && !dp_model_has(gpt->model, DP_HAS_QK_NORMS)) {
+            continue;
+        }
+        if (is_of_norms_after(row->at) && !dp_model_has(gpt->model, DP_HAS_NORMS_AFTER)) {
             continue;
         }
         size_t size;
@@ -182,9 +194,11 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base)
     gpt->grads = gpt->grads_elsewhere ? NULL : carve(carver, gpt->trained->n_elements);
     carve_layers(gpt, carver);
     carve_adapters(gpt, carver);
-    gpt->angles = NULL;
     if (config->rope_theta != 0) {
-        gpt->angles = carve(carver, (size_t)config->context * gpt->head);
+        gpt->angles[DP_ROPE_USUAL] = carve(carver, (size_t)config->context * gpt->head);
+    }
+    if (config->rope_local_theta != 0) {
+        gpt->angles[DP_ROPE_LOCAL] = carve(carver, (size_t)config->context * gpt->head);
     }
     gpt->last = carve(carver, n * s->width);
     gpt->meanf = carve(carver, n);
@@ -196,6 +210,10 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base)
     gpt->dx_next = carve(carver, n * s->width);
     gpt->d_middle = carve(carver, n * s->width);
     gpt->d_att = carve(carver, n * s->query);
+    if (dp_model_has(gpt->model, DP_HAS_NORMS_AFTER)) {
+        gpt->d_out = carve(carver, n * s->width);
+        gpt->d_down = carve(carver, n * s->width);
+    }
     gpt->d_norm1 = carve(carver, n * s->width);
     gpt->d_norm2 = carve(carver, n * s->width);
     gpt->d_qkv = carve(carver, n * s->qkv);
@@ -208,21 +226,29 @@ dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options)
 {
     static const dp_activation_kind kinds[] = {[DP_ACTIVATION_GELU] = DP_GELU,
                                                [DP_ACTIVATION_RELU2] = DP_RELU2,
-                                               [DP_ACTIVATION_SWIGLU] = DP_SWIGLU};
+                                               [DP_ACTIVATION_SWIGLU] = DP_SWIGLU,
+                                               [DP_ACTIVATION_GEGLU] = DP_GEGLU,
+                                               [DP_ACTIVATION_GELU_ERF] = DP_GELU_ERF};
     const dp_model_config *const config = &model->config;
-    dp_gpt gpt = {.model = dp_model_whole(model),
-                  .trained = model,
-                  .base = options->base,
-                  .ops = options->ops != NULL ? options->ops : dp_ops_best_in(options->precision),
-                  .pool = options->pool,
-                  .recompute = options->recompute,
-                  .packs = options->packs,
-                  .grads_elsewhere = options->grads_elsewhere,
-                  .stale = {true, true},
-                  .norms = config->arch == DP_ARCH_GPT2 ? &dp_gpt_layer_norm : &dp_gpt_rms_norm,
-                  .rows_max = options->rows_max,
-                  .head = config->head_width,
-                  .softcap = (float)config->softcap_milli * 1e-3F};
+    dp_gpt gpt = {
+        .model = dp_model_whole(model),
+        .trained = model,
+        .base = options->base,
+        .ops = options->ops != NULL ? options->ops : dp_ops_best_in(options->precision),
+        .pool = options->pool,
+        .recompute = options->recompute,
+        .packs = options->packs,
+        .grads_elsewhere = options->grads_elsewhere,
+        .stale = {true, true},
+        .norms = dp_model_has(model, DP_HAS_LAYER_NORM) ? &dp_gpt_layer_norm : &dp_gpt_rms_norm,
+        .rows_max = options->rows_max,
+        .head = config->head_width,
+        .softcap = (float)config->softcap_milli * 1e-3F,
+        .embed_scale =
+            dp_model_has(model, DP_HAS_SCALED_EMBEDDING) ? sqrtf((float)config->width) : 1.0F,
+        .scores_scale =
+            config->query_scalar == 0 ? 0.0F : (float)(1.0 / sqrt((double)config->query_scalar)),
+        .scores_cap = (float)config->scores_softcap_milli * 1e-3F};
     gpt.activation = &gpt.ops->activations[kinds[config->activation]];
     gpt.sizes = (dp_gpt_sizes){
         .width = config->width,

@@ -1,4 +1,4 @@
-#include "compute/model/gpt_inside.h"
+#include "compute/model/gpt_norm.h"
 
 /* The two kinds, behind the same calls. */
 struct dp_gpt_norm_kind {
@@ -97,6 +97,7 @@ static dp_gpt_norm norm_at(const dp_gpt *gpt, dp_gpt_place place)
     const size_t l = place == DP_GPT_NORM_LAST ? 0 : gpt->layer;
     dp_gpt_norm norm = {0};
     dp_slot gain = DP_SLOT_NORM_W;
+    const bool parallel = dp_model_has(gpt->model, DP_HAS_PARALLEL_PARTS);
     switch (place) {
     case DP_GPT_NORM1:
         gain = DP_LAYER_NORM1_W;
@@ -104,17 +105,27 @@ static dp_gpt_norm norm_at(const dp_gpt *gpt, dp_gpt_place place)
         break;
     case DP_GPT_NORM2:
         gain = DP_LAYER_NORM2_W;
-        norm = (dp_gpt_norm){.x = layer->middle, .mean = layer->mean2, .rstd = layer->rstd2};
+        norm = (dp_gpt_norm){
+            .x = parallel ? layer->x : layer->middle, .mean = layer->mean2, .rstd = layer->rstd2};
+        break;
+    case DP_GPT_NORM_OUT:
+        gain = DP_LAYER_OUT_NORM;
+        norm = (dp_gpt_norm){.x = layer->out, .rstd = layer->rstd_out};
+        break;
+    case DP_GPT_NORM_DOWN:
+        gain = DP_LAYER_DOWN_NORM;
+        norm = (dp_gpt_norm){.x = layer->down, .rstd = layer->rstd_down};
         break;
     case DP_GPT_NORM_LAST:
         norm = (dp_gpt_norm){.x = gpt->last, .mean = gpt->meanf, .rstd = gpt->rstdf};
         break;
     }
-    const dp_slot bias = (dp_slot)(gain + 1);
     norm.gain = dp_gpt_weight(gpt, l, gain);
-    norm.bias = dp_gpt_weight(gpt, l, bias);
     norm.d_gain = dp_gpt_grad(gpt, l, gain);
-    norm.d_bias = dp_gpt_grad(gpt, l, bias);
+    if (gpt->norms == &dp_gpt_layer_norm) {
+        norm.bias = dp_gpt_weight(gpt, l, (dp_slot)(gain + 1));
+        norm.d_bias = dp_gpt_grad(gpt, l, (dp_slot)(gain + 1));
+    }
     return norm;
 }
 
@@ -135,7 +146,8 @@ void dp_gpt_norm_backward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range ra
 {
     const dp_gpt_norm norm = norm_at(gpt, place);
     const size_t at = range.first * gpt->sizes.width;
-    gpt->norms->backward(gpt, &norm, range, dy + at, residual + at, dx + at);
+    gpt->norms->backward(gpt, &norm, range, dy + at, residual == NULL ? NULL : residual + at,
+                         dx + at);
 }
 
 void dp_gpt_norm_grads(const dp_gpt *gpt, dp_gpt_place place, size_t tile, const float *dy)
@@ -147,4 +159,16 @@ void dp_gpt_norm_grads(const dp_gpt *gpt, dp_gpt_place place, size_t tile, const
         const size_t last = c - first < DP_OPS_TILE ? c : first + DP_OPS_TILE;
         gpt->norms->grads(gpt, &norm, first, last, dy);
     }
+}
+
+const float *dp_gpt_input1(const dp_gpt *gpt)
+{
+    const dp_gpt_layer *const layer = &gpt->layers[gpt->layer];
+    return dp_model_has(gpt->model, DP_HAS_NORMS_BEFORE) ? layer->norm1 : layer->x;
+}
+
+const float *dp_gpt_input2(const dp_gpt *gpt)
+{
+    const dp_gpt_layer *const layer = &gpt->layers[gpt->layer];
+    return dp_model_has(gpt->model, DP_HAS_NORMS_BEFORE) ? layer->norm2 : layer->middle;
 }

@@ -1,15 +1,13 @@
 /* A model as a table of named tensors in one flat arena: shapes, offsets and first weights, not the
  * arithmetic (gpt.h).
  *
- * Families: GPT-2 (Hugging Face's GPT2LMHeadModel: learned positions, LayerNorm before each part,
- * biases) and Llama (LlamaForCausalLM: rotary positions, RMSNorm, gated units, no biases; with
- * norms of q and k Qwen3ForCausalLM). One row per kind of tensor says which families have it, under
- * which name, and its shape.
+ * Which tensors a model has follows from the parts of its family (base/run/model_family.h): one row
+ * per kind of tensor says which part brings it, under which name, and its shape.
  *
- * Linear weights stand as [in][out] in both families, as GPT-2 has them, so the engine knows one
+ * Linear weights stand as [in][out] in all families, as GPT-2 has them, so the engine knows one
  * orientation; and the outputs of one product stand in one tensor: q, k and v, and gate and up,
- * side by side in columns. Hugging Face's Llama has these apart and as [out][in]: dp_model_parts
- * names the columns of each, and writing a file turns them, once.
+ * side by side in columns. Hugging Face's other families have [out][in], and most of them these
+ * apart: dp_model_parts names the columns of each, and writing a file turns them, once.
  *
  * Arena: tensors follow each other in table order, each starts at a multiple of DP_ARENA_ALIGN
  * elements, and the elements between them are always 0. Parameters, gradients, moments, anchors and
@@ -26,7 +24,9 @@
 #include <stdint.h>
 
 #include "base/run/model_config.h"
+#include "base/run/model_family.h"
 #include "base/status.h"
+#include "compute/cpu/ops.h"
 
 enum {
     DP_ARENA_ALIGN = 64, /* elements, 256 bytes: tensors share no cache line and no vector */
@@ -41,16 +41,18 @@ typedef enum dp_slot {
     /* [C][q k k]: columns of q, k and v; q: heads * head width, k and v: kv heads * head width */
     DP_LAYER_QKV_W,
     DP_LAYER_QKV_B,
-    DP_LAYER_Q_NORM, /* [head width] */
+    DP_LAYER_Q_NORM, /* [head width]; of all heads together [q] */
     DP_LAYER_K_NORM,
     DP_LAYER_OUT_W, /* [q][C] */
     DP_LAYER_OUT_B,
+    DP_LAYER_OUT_NORM, /* of what attention adds */
     DP_LAYER_NORM2_W,
     DP_LAYER_NORM2_B,
     DP_LAYER_UP_W, /* [C][hidden]; SwiGLU: [C][2 hidden], gates then ups */
     DP_LAYER_UP_B,
     DP_LAYER_DOWN_W, /* [hidden][C] */
     DP_LAYER_DOWN_B,
+    DP_LAYER_DOWN_NORM, /* of what the feed-forward part adds */
     DP_LAYER_SLOTS,
     DP_SLOT_EMBED = DP_LAYER_SLOTS, /* [V][C], first in the arena */
     DP_SLOT_POSITIONS,              /* [T][C] */
@@ -100,6 +102,11 @@ DP_MUST dp_status dp_model_open_whole(dp_model *model, const dp_model_config *co
  * elements and the zeros after them. It has no tensors, and only close takes it. */
 void dp_model_open_vector(dp_model *model, uint64_t elements);
 void dp_model_close(dp_model *model);
+/* True if the model has the part. */
+static inline bool dp_model_has(const dp_model *model, dp_feature part)
+{
+    return (dp_model_features(&model->config) & (uint32_t)part) != 0;
+}
 /* NULL: no tensor has this name. */
 const dp_tensor *dp_model_find(const dp_model *model, const char *name);
 /* The tensor of a layer, or with layer 0 one outside the layers; NULL: the model has none of its
@@ -108,17 +115,27 @@ const dp_tensor *dp_model_tensor(const dp_model *model, size_t layer, dp_slot sl
 /* The weight of the head; with a tied head it is the embedding. */
 const dp_tensor *dp_model_head(const dp_model *model);
 
+/* The turns of the layers of a kind that turns. */
+dp_rope_turns dp_model_turns(const dp_model *model, dp_rope_kind kind);
+
 /* A tensor as Hugging Face has it. */
 typedef struct dp_tensor_part {
     char name[DP_TENSOR_NAME_MAX]; /* "model.layers.0.self_attn.k_proj.weight" */
     size_t first;                  /* column of the tensor */
     size_t columns;                /* for a vector: its elements */
     bool transposed;               /* the file has [columns][rows of the tensor] */
+    float above;                   /* the arena has the file's values and so much */
+    bool by_head;                  /* of q, k and v: the file has those of each head together */
 } dp_tensor_part;
 
 /* Returns the number of parts. Of a model with adapters: dp_adapter_parts. */
 size_t dp_model_parts(const dp_model *model, const dp_tensor *tensor,
                       dp_tensor_part parts[DP_MODEL_PARTS_MAX]);
+
+/* The column of the tensor that has column `index` of the part (row, if transposed; of a vector:
+ * its element). */
+size_t dp_model_part_column(const dp_model *model, const dp_tensor *tensor,
+                            const dp_tensor_part *part, size_t index);
 
 /* First weights from a seed, padding included (0). params: model->n_elements floats.
  * Every machine and compiler gives the same bits: element i of the arena is 0.02 (or less, see

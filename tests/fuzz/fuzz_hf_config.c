@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         return 0;
     }
-    dp_buf_init(&text, 4096);
+    dp_buf_init(&text, 32768);
     if (dp_model_config_check(&config, NULL) != DP_OK ||
         dp_hf_config_write(&config, &text, NULL) != DP_OK ||
         dp_hf_config_read(dp_buf_view(&text), &again, NULL) != DP_OK ||

@@ -25,7 +25,9 @@ def of_config(path):
 
 def differences(ours, model):
     """Sentences about what is not the same."""
-    theirs = {name: list(weight.shape) for name, weight in model.named_parameters()}
+    # transformers 5 call the head of GPT-NeoX lm_head, but not in files.
+    names = {"lm_head.weight": "embed_out.weight"} if "embed_out.weight" in ours["tensors"] else {}
+    theirs = {names.get(name, name): list(weight.shape) for name, weight in model.named_parameters()}
     said = [f"{name}: {ours['tensors'].get(name)} here, {theirs.get(name)} there"
             for name in sorted(set(theirs) | set(ours["tensors"])) if ours["tensors"].get(name) != theirs.get(name)]
     count = sum(weight.numel() for weight in model.parameters())

@@ -9,13 +9,33 @@ import tempfile
 
 from transformers_kit import LIMIT, apart, class_of, engine, ready
 
-KINDS = ("gpt2", "gpt2-untied", "llama", "llama-gqa", "llama-tied", "qwen3", "qwen3-untied")
+KINDS = ("gpt2", "gpt2-untied", "llama", "llama-gqa", "llama-tied", "llama3", "qwen2", "smollm3", "mistral", "phi3", "olmo2", "gemma2",
+         "gemma3", "neox", "phi4", "qwen3", "qwen3-untied")
 SIZES = {"vocab_size": 271, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 32}
 # Class of their configuration, and what of it is not as in SIZES.
 THEIRS = {
     "gpt2": ("GPT2Config", {"hidden_size": 48}),
     "llama": ("LlamaConfig", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2}),
     "llama-tied": ("LlamaConfig", {"hidden_size": 32, "intermediate_size": 70, "tie_word_embeddings": True}),
+    "llama3": ("LlamaConfig", {"hidden_size": 64, "intermediate_size": 70, "rope_theta": 10000.0, "rope_scaling": {
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 64}}),
+    "llama-linear": ("LlamaConfig", {"hidden_size": 48, "intermediate_size": 70, "rope_theta": 10000.0,
+                                     "rope_scaling": {"rope_type": "linear", "factor": 2.5}}),
+    "smollm3": ("SmolLM3Config", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2, "num_hidden_layers": 5,
+                                  "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}),
+    "mistral": ("MistralConfig", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2, "sliding_window": 5}),
+    "phi3": ("Phi3Config", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2, "pad_token_id": 0,
+                            "sliding_window": 7}),
+    "olmo2": ("Olmo2Config", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2}),
+    "gemma2": ("Gemma2Config", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2, "head_dim": 16,
+                                "sliding_window": 5, "query_pre_attn_scalar": 24, "num_hidden_layers": 3}),
+    "gemma3": ("Gemma3TextConfig", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 1, "head_dim": 16,
+                                    "sliding_window": 5, "query_pre_attn_scalar": 16, "num_hidden_layers": 7}),
+    "neox": ("GPTNeoXConfig", {"hidden_size": 64, "intermediate_size": 70}),
+    "phi4": ("Phi3Config", {"hidden_size": 64, "intermediate_size": 70, "num_key_value_heads": 2, "pad_token_id": 0,
+                            "partial_rotary_factor": 0.75}),
+    "qwen2": ("Qwen2Config", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2}),
     "qwen3": ("Qwen3Config", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2, "head_dim": 16,
                               "tie_word_embeddings": True}),
     "qwen3-untied": ("Qwen3Config", {"hidden_size": 40, "intermediate_size": 70, "num_key_value_heads": 1, "head_dim": 8}),

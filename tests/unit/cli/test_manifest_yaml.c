@@ -439,7 +439,7 @@ static void any_model_has_samples_and_no_shape(void **state)
     refused("model: {arch: external}\ndata: {samples: 500}\n", "1:15",
             "write members: {trust: members}");
     refused("data: {samples: 500}\n", "1:17", "only for model.arch external");
-    refused("model: {arch: outer}\n", "1:15", "it must be gpt2, llama or external");
+    refused("model: {arch: outer}\n", "1:15", "it must be gpt2, llama, external");
 }
 
 int main(void)

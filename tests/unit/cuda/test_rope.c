@@ -58,7 +58,7 @@ static void check_rope(const rope_case *c)
     float *const d_gains[2] = {near_fill(c->head, 5, 1.0F, DP_FP32),
                                near_fill(c->head, 6, 1.0F, DP_FP32)};
     float *const rstd[2] = {near_room(c->rows * HEADS), near_room(c->rows * KV_HEADS)};
-    dp_rope_angles(10000.0F, c->head, LENGTH, angles);
+    dp_rope_angles(&(dp_rope_turns){.theta = 10000.0, .width = c->head}, LENGTH, angles);
     float *const card_angles = near_put(angles, LENGTH * c->head, DP_FP32);
     void *const card_x = near_put_at(x, n, c->type, c->offset);
     void *const card_y = c->in_place ? card_x : near_put_at(x, n, c->type, c->offset);

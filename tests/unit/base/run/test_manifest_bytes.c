@@ -47,6 +47,36 @@ static bool travels_in_any_mode(size_t offset, const void *value, size_t size, c
     return false;
 }
 
+/* Others belong to some families: models that have each of them. */
+static bool travels_in_any_family(size_t offset, const void *value, size_t size, const char *key)
+{
+    static const dp_model_config models[] = {
+        {.arch = DP_ARCH_SMOLLM3},
+        {.arch = DP_ARCH_NEOX, .rope_width = 8},
+        {.arch = DP_ARCH_GEMMA3, .window = 64, .full_every = 2},
+        {.arch = DP_ARCH_LLAMA,
+         .rope_scaling = DP_ROPE_LLAMA3,
+         .rope_factor_milli = 8000,
+         .rope_low_milli = 1000,
+         .rope_high_milli = 4000,
+         .rope_context = 64}};
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        dp_model_config model = models[i];
+        dp_manifest base;
+        dp_manifest_default(&base);
+        model.layers = base.layers;
+        model.width = base.width;
+        model.heads = base.heads;
+        model.context = base.context;
+        model.vocab = base.vocab;
+        dp_manifest_set_model(&base, &model);
+        if (travels(&base, offset, value, size, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool number_travels(const dp_manifest_row *row)
 {
     const uint64_t tried[] = {row->min,
@@ -60,7 +90,8 @@ static bool number_travels(const dp_manifest_row *row)
         const uint32_t narrow = (uint32_t)tried[i];
         const void *value = row->size == 4 ? (const void *)&narrow : (const void *)&tried[i];
         if (tried[i] >= row->min && tried[i] <= row->max &&
-            travels_in_any_mode(row->offset, value, row->size, row->key)) {
+            (travels_in_any_mode(row->offset, value, row->size, row->key) ||
+             travels_in_any_family(row->offset, value, row->size, row->key))) {
             return true;
         }
     }
@@ -94,8 +125,9 @@ static void every_word_of_a_manifest_comes_back(void **state)
         bool any = false;
         for (size_t k = 0; k < choices[i].n_words; k++) {
             const int value = choices[i].words[k].value;
-            any =
-                travels_in_any_mode(choices[i].offset, &value, sizeof value, choices[i].key) || any;
+            any = travels_in_any_mode(choices[i].offset, &value, sizeof value, choices[i].key) ||
+                  travels_in_any_family(choices[i].offset, &value, sizeof value, choices[i].key) ||
+                  any;
         }
         if (!any) {
             print_message("%s is valid beside other settings only\n", choices[i].key);
@@ -185,11 +217,53 @@ static void a_run_with_a_share_that_closes_rounds_is_of_an_earlier_version(void 
     CHECK(dp_manifest_decode(&back, dp_view_of(bytes, size)) != DP_OK);
 }
 
+/* Parts of families: each number has a version, and older manifests keep theirs. */
+static void numbers_of_families_make_manifests_of_version_18_to_21(void **state)
+{
+    (void)state;
+    const dp_model_config tiny = {
+        .arch = DP_ARCH_GEMMA3, .layers = 4, .width = 24, .heads = 2, .context = 16, .vocab = 300};
+    dp_model_config configs[5] = {tiny, tiny, tiny, tiny, tiny};
+    const uint8_t versions[5] = {6, 18, 19, 20, 21};
+    configs[1].arch = DP_ARCH_SMOLLM3;
+    configs[1].rope_off_every = 2;
+    configs[2].window = 5;
+    configs[3].window = 5;
+    configs[3].full_every = 3;
+    configs[3].rope_local_theta = 77;
+    configs[3].scores_softcap_milli = 50000;
+    configs[3].query_scalar = 12;
+    configs[3].rope_scaling = DP_ROPE_LINEAR;
+    configs[3].rope_factor_milli = 8000;
+    configs[4].arch = DP_ARCH_NEOX;
+    configs[4].rope_width = 4;
+    for (size_t i = 0; i < 5; i++) {
+        dp_manifest manifest;
+        uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+        size_t size = 0;
+        dp_manifest back;
+        dp_manifest_default(&manifest);
+        manifest.codec_gain = DP_OFF; /* as before version 14 */
+        manifest.members_absent_s = 0;
+        manifest.codec_keep_most = 0;
+        manifest.trust = DP_TRUST_MEMBERS;
+        dp_manifest_set_model(&manifest, &configs[i]);
+        CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+        assert_int_equal(bytes[4], versions[i]);
+        CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+        const dp_model_config read = dp_manifest_model(&back);
+        assert_memory_equal(&read, &configs[i], sizeof read);
+        bytes[4]++; /* A second form: a version that the manifest does not need. */
+        CHECK(dp_manifest_decode(&back, dp_view_of(bytes, size)) != DP_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_a_manifest_comes_back),
         cmocka_unit_test(every_word_of_a_manifest_comes_back),
+        cmocka_unit_test(numbers_of_families_make_manifests_of_version_18_to_21),
         cmocka_unit_test(bytes_with_a_deleted_codec_are_refused),
         cmocka_unit_test(a_run_with_a_share_that_closes_rounds_is_of_an_earlier_version),
     };

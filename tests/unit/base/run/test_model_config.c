@@ -29,16 +29,60 @@ static void zeros_stand_for_what_the_family_has(void **state)
     CHECK(again.hidden == b.hidden && again.rope_theta == b.rope_theta);
 }
 
+static void numbers_of_positions_and_windows_must_fit_together(void **state)
+{
+    (void)state;
+    dp_model_config config = llama;
+    config.rope_scaling = DP_ROPE_LINEAR;
+    refuse(&config, "model.rope_factor must be given");
+    config.rope_factor_milli = 500;
+    refuse(&config, "model.rope_factor must be 1 or more");
+    config.rope_factor_milli = 8000;
+    CHECK_OK(dp_model_config_check(&config, NULL));
+    config.rope_low_milli = 1000;
+    refuse(&config, "model.rope_low must be absent with model.rope_scaling linear");
+    config.rope_scaling = DP_ROPE_LLAMA3;
+    config.rope_context = 64;
+    config.rope_high_milli = 1000;
+    refuse(&config, "model.rope_high must be above");
+    config.rope_high_milli = 4000;
+    CHECK_OK(dp_model_config_check(&config, NULL));
+    config.window = 5;
+    refuse(&config, "take model.arch mistral, phi3, gemma2, gemma3");
+    config = llama;
+    config.arch = DP_ARCH_GEMMA3;
+    config.full_every = 2;
+    refuse(&config, "model.full_every is only for layers with model.window");
+    config.window = 5;
+    CHECK_OK(dp_model_config_check(&config, NULL));
+    config.full_every = 5;
+    refuse(&config, "more than model.layers 4");
+    config.full_every = 1;
+    refuse(&config, "no layer has model.window");
+    config = llama;
+    config.arch = DP_ARCH_NEOX;
+    config.rope_width = 31;
+    refuse(&config, "model.rope_width 31 must be even");
+    config.rope_width = 32;
+    refuse(&config, "less than the width of a head, 32");
+    config.rope_width = 8;
+    CHECK_OK(dp_model_config_check(&config, NULL));
+    config.kv_heads = 2;
+    refuse(&config, "model.arch gpt_neox, model.kv_heads must be equal");
+}
+
 /* The numbers of the papers and of the models' pages. */
 static void presets_have_the_published_numbers_of_parameters(void **state)
 {
     static const struct {
         const char *name;
         uint64_t parameters;
-    } wanted[] = {{"gpt2-124m", 124439808},  {"gpt2-355m", 354823168},  {"gpt2-774m", 774030080},
-                  {"gpt2-1.5b", 1557611200}, {"llama-135m", 134515008}, {"llama-160m", 162417408},
-                  {"llama-360m", 361821120}, {"llama-1b", 1235814400},  {"llama-1.1b", 1100048384},
-                  {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976}};
+    } wanted[] = {
+        {"gpt2-124m", 124439808},   {"gpt2-355m", 354823168},    {"gpt2-774m", 774030080},
+        {"gpt2-1.5b", 1557611200},  {"llama-135m", 134515008},   {"llama-160m", 162417408},
+        {"llama-360m", 361821120},  {"llama-1b", 1235814400},    {"llama3.2-1b", 1235814400},
+        {"llama-1.1b", 1100048384}, {"qwen2.5-0.5b", 494032768}, {"gemma3-270m", 268098176},
+        {"pythia-160m", 162322944}, {"qwen3-0.6b", 596049920},   {"qwen3-1.7b", 1720574976}};
     (void)state;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         const dp_model_preset *const preset = dp_model_preset_find(wanted[i].name);
@@ -81,7 +125,7 @@ static void numbers_out_of_range_are_named(void **state)
         {offsetof(dp_model_config, hidden), 65537, "model.hidden"},
         {offsetof(dp_model_config, norm_eps_nano), UINT32_MAX, "model.norm_eps"},
         {offsetof(dp_model_config, softcap_milli), UINT32_MAX, "model.softcap"},
-        {offsetof(dp_model_config, arch), 7, "model.arch"},
+        {offsetof(dp_model_config, arch), 70, "model.arch"},
         {offsetof(dp_model_config, activation), 7, "model.activation"},
         {offsetof(dp_model_config, head), UINT32_MAX, "model.head"},
         {offsetof(dp_model_config, qk_norm), 2, "model.qk_norm"},
@@ -128,6 +172,7 @@ static void gpt2_has_only_what_its_class_has(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_of_positions_and_windows_must_fit_together),
         cmocka_unit_test(zeros_stand_for_what_the_family_has),
         cmocka_unit_test(presets_have_the_published_numbers_of_parameters),
         cmocka_unit_test(every_preset_is_a_possible_model_with_its_own_name),

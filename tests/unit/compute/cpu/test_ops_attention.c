@@ -243,7 +243,7 @@ static void check_rope(const dp_ops *ops, size_t groups, size_t width)
     float *angles = poison(LENGTH * width);
     float *x = fill(ROWS * ld, 20, 1.0F);
     float *before = fill(ROWS * ld, 20, 1.0F);
-    dp_rope_angles(500.0F, width, LENGTH, angles);
+    dp_rope_angles(&(dp_rope_turns){.theta = 500.0, .width = width}, LENGTH, angles);
     const dp_rope_rows rope = {ROWS, groups, width, x, ld, angles, FIRST, LENGTH};
     ops->rope(&rope, false);
     for (size_t row = 0; row < ROWS; row++) {

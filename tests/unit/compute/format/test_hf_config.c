@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/run/model_family.h"
 #include "compute/format/hf_config.h"
 
 static json_t *config_of(const dp_model_config *config)
@@ -135,6 +136,37 @@ static void every_preset_is_read_back(void **state)
     }
 }
 
+/* A model of each family, of the least size that each takes. */
+static void every_family_is_read_back(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    const dp_model_family *const families = dp_model_families(&n);
+    for (size_t i = 0; i < n; i++) {
+        dp_buf text;
+        dp_model_config read;
+        dp_why why = {""};
+        const dp_model_config config =
+            dp_model_config_resolve(&(dp_model_config){.arch = families[i].arch,
+                                                       .layers = 3,
+                                                       .width = 24,
+                                                       .heads = 2,
+                                                       .context = 16,
+                                                       .vocab = 40});
+        dp_buf_init(&text, 4096);
+        assert_int_equal(dp_hf_config_write(&config, &text, &why), DP_OK);
+        if (dp_hf_config_read(dp_buf_view(&text), &read, &why) != DP_OK) {
+            fail_msg("%s: %s", families[i].name, why.text);
+        }
+        assert_memory_equal(&read, &config, sizeof read);
+        json_t *const json = json_loadb((const char *)text.data, text.size, 0, NULL);
+        const char *const type = json_string_value(json_object_get(json, "model_type"));
+        assert_int_equal(strncmp(type, families[i].name, strlen(families[i].name)), 0);
+        json_decref(json);
+        dp_buf_close(&text);
+    }
+}
+
 /* 9 digits are too few for some. */
 static void every_base_of_the_angles_is_read_back(void **state)
 {
@@ -161,6 +193,34 @@ static void every_base_of_the_angles_is_read_back(void **state)
     }
 }
 
+/* Shares are decimals, which are multiplied and rounded down again. */
+static void every_share_of_a_head_is_read_back(void **state)
+{
+    (void)state;
+    for (uint32_t head = 4; head <= 256; head += 2) {
+        for (uint32_t turned = 2; turned < head; turned += 2) {
+            const dp_model_config config =
+                dp_model_config_resolve(&(dp_model_config){.arch = DP_ARCH_PHI3,
+                                                           .layers = 1,
+                                                           .width = 2 * head,
+                                                           .heads = 2,
+                                                           .context = 16,
+                                                           .vocab = 40,
+                                                           .rope_width = turned});
+            dp_model_config again = {0};
+            dp_buf text;
+            dp_why why = {""};
+            dp_buf_init(&text, 4096);
+            assert_int_equal(dp_hf_config_write(&config, &text, &why), DP_OK);
+            if (dp_hf_config_read(dp_buf_view(&text), &again, &why) != DP_OK) {
+                fail_msg("%s", why.text);
+            }
+            assert_int_equal(again.rope_width, turned);
+            dp_buf_close(&text);
+        }
+    }
+}
+
 static void later_transformers_have_rope_in_parameters(void **state)
 {
     (void)state;
@@ -179,6 +239,65 @@ static void later_transformers_have_rope_in_parameters(void **state)
     assert_int_equal(read.head, DP_HEAD_UNTIED);
 }
 
+/* Of layers that differ: as lists and as periods, and what has no period. */
+static void layers_that_differ_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        const char *more;
+        uint32_t window;
+        uint32_t full_every;
+        uint32_t rope_off_every;
+        const char *word; /* of the sentence, if it is refused */
+    } rows[] = {
+        {"mistral", "\"head_dim\":16", 4096, 0, 0, NULL},
+        {"mistral", "\"sliding_window\":null", 0, 0, 0, NULL},
+        {"phi3", "\"head_dim\":16", 0, 0, 0, NULL},
+        {"phi3", "\"sliding_window\":2047", 2047, 0, 0, NULL},
+        {"smollm3", "\"head_dim\":16", 0, 0, 4, NULL},
+        {"smollm3", "\"no_rope_layers\":[1,0,1,0]", 0, 0, 2, NULL},
+        {"smollm3", "\"no_rope_layers\":[1,1,1,1]", 0, 0, 0, NULL},
+        {"smollm3", "\"no_rope_layers\":[0,1,1,0]", 0, 0, 0, "no_rope_layers has no period"},
+        {"smollm3", "\"no_rope_layers\":[0,1]", 0, 0, 0, "no list of all layers"},
+        {"smollm3", "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2.0}", 0, 0, 0,
+         "only default is"},
+        {"gemma2", "\"head_dim\":16", 4096, 2, 0, NULL},
+        {"gemma2", "\"head_dim\":16,\"sliding_window\":null", 0, 0, 0, NULL},
+        {"gemma2",
+         "\"head_dim\":16,\"layer_types\":[\"full_attention\",\"sliding_attention\","
+         "\"full_attention\",\"sliding_attention\"]",
+         0, 0, 0, "layer_types has no period"},
+        {"gemma2", "\"head_dim\":16,\"layer_types\":[\"a\",\"b\",\"c\",\"d\"]", 0, 0, 0,
+         "layer_types has a;"},
+        {"gemma3_text", "\"head_dim\":16,\"sliding_window_pattern\":3", 4096, 3, 0, NULL},
+        {"gemma3_text", "\"head_dim\":16", 4096, 0, 0, NULL},
+        {"llama", "\"partial_rotary_factor\":0.5", 0, 0, 0, "partial_rotary_factor 0.5 is not"},
+        {"phi3", "\"partial_rotary_factor\":1.5", 0, 0, 0, "above 0, up to 1"},
+        {"gpt_neox", "\"use_parallel_residual\":false", 0, 0, 0, "use_parallel_residual is false"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        dp_model_config read = {0};
+        dp_why why = {""};
+        snprintf(text, sizeof text,
+                 "{\"model_type\":\"%s\",\"num_hidden_layers\":4,\"hidden_size\":64,"
+                 "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":96,"
+                 "\"max_position_embeddings\":8192,\"vocab_size\":300,%s}",
+                 rows[i].type, rows[i].more);
+        const dp_status status = dp_hf_config_read(dp_view_text(text), &read, &why);
+        const bool refused =
+            status != DP_OK && rows[i].word != NULL && strstr(why.text, rows[i].word) != NULL;
+        if (rows[i].word != NULL ? !refused
+                                 : status != DP_OK || read.window != rows[i].window ||
+                                       read.full_every != rows[i].full_every ||
+                                       read.rope_off_every != rows[i].rope_off_every) {
+            fail_msg("%s %s: %s \"%s\"", rows[i].type, rows[i].more, dp_status_text(status),
+                     why.text);
+        }
+    }
+}
+
 /* A configuration that the engine would compute in another way than transformers must not pass. */
 static void a_model_that_is_not_computed_here_is_refused(void **state)
 {
@@ -190,7 +309,8 @@ static void a_model_that_is_not_computed_here_is_refused(void **state)
     } rows[] = {
         {"\"attention_bias\":true", DP_UNSUPPORTED, "attention_bias is true"},
         {"\"hidden_act\":\"gelu\"", DP_UNSUPPORTED, "hidden_act is gelu"},
-        {"\"rope_scaling\":{\"rope_type\":\"llama3\"}", DP_UNSUPPORTED, "rope_scaling"},
+        {"\"rope_scaling\":{\"rope_type\":\"llama3\"}", DP_BADMSG, "no factor"},
+        {"\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2.0}", DP_UNSUPPORTED, "is dynamic"},
         {"\"rope_parameters\":{\"rope_type\":\"yarn\"}", DP_UNSUPPORTED, "rope_type is yarn"},
         {"\"quantization_config\":{}", DP_UNSUPPORTED, "quantization_config"},
         {"\"rope_theta\":0.3", DP_UNSUPPORTED, "rope_theta"},
@@ -252,7 +372,10 @@ static void other_models_are_refused(void **state)
         dp_status status;
         const char *word;
     } rows[] = {
-        {"{\"model_type\":\"gemma\"}", DP_UNSUPPORTED, "gemma"},
+        {"{\"model_type\":\"bert\"}", DP_UNSUPPORTED, "model_type is bert; gpt2, llama, "},
+        {"{\"model_type\":\"qwen2_vl\"}", DP_UNSUPPORTED, "nearest that is: qwen2"},
+        {"{\"model_type\":\"lama\"}", DP_UNSUPPORTED, "nearest that is: llama"},
+        {"{\"model_type\":\"gptj\"}", DP_UNSUPPORTED, "nearest that is: gpt_neox"},
         {"{}", DP_BADMSG, "model_type"},
         {"[1]", DP_BADMSG, "model_type"},
         {"", DP_BADMSG, "config.json"},
@@ -280,8 +403,11 @@ int main(void)
         cmocka_unit_test(a_model_that_no_class_computes_is_refused),
         cmocka_unit_test(a_file_without_room_is_too_big),
         cmocka_unit_test(every_preset_is_read_back),
+        cmocka_unit_test(every_family_is_read_back),
         cmocka_unit_test(every_base_of_the_angles_is_read_back),
+        cmocka_unit_test(every_share_of_a_head_is_read_back),
         cmocka_unit_test(later_transformers_have_rope_in_parameters),
+        cmocka_unit_test(layers_that_differ_are_read),
         cmocka_unit_test(a_model_that_is_not_computed_here_is_refused),
         cmocka_unit_test(texts_begin_and_end_with_the_tokens_that_there_are),
         cmocka_unit_test(other_models_are_refused),

@@ -78,10 +78,141 @@ static void norms_of_q_and_k_are_right(void **state)
     check(&config);
 }
 
+static void q_k_and_v_may_have_a_bias_alone(void **state)
+{
+    (void)state;
+    dp_model_config config = llama;
+    config.arch = DP_ARCH_QWEN2;
+    config.kv_heads = 1;
+    check(&config);
+}
+
+static void angles_may_be_stretched(void **state)
+{
+    (void)state;
+    dp_model_config config = llama;
+    config.head_width =
+        16; /* waves of 6 to 2,000 tokens: on both sides of the bounds and between */
+    config.rope_scaling = DP_ROPE_LLAMA3;
+    config.rope_factor_milli = 8000;
+    config.rope_low_milli = 1000;
+    config.rope_high_milli = 4000;
+    config.rope_context = 64;
+    check(&config);
+    config = llama;
+    config.rope_scaling = DP_ROPE_LINEAR;
+    config.rope_factor_milli = 2500;
+    check(&config);
+}
+
+static void some_layers_may_have_no_rotary_positions(void **state)
+{
+    (void)state;
+    dp_model_config config = llama;
+    config.arch = DP_ARCH_SMOLLM3;
+    config.layers = 3;
+    config.rope_off_every = 2;
+    check(&config);
+    config.rope_off_every = 1;
+    check(&config);
+}
+
+static void attention_may_have_a_window(void **state)
+{
+    (void)state;
+    dp_model_config config = llama;
+    config.arch = DP_ARCH_MISTRAL;
+    config.kv_heads = 1;
+    config.window = 5;
+    check_all_tables(&config);
+    config.window = 1;
+    check(&config);
+    config.window = 17; /* as the context: none */
+    check(&config);
+    config.arch = DP_ARCH_PHI3;
+    config.context = 131; /* more than two blocks of queries */
+    config.layers = 1;
+    config.window = 50;
+    check(&config);
+}
+
+static const dp_model_config olmo2 = {.arch = DP_ARCH_OLMO2,
+                                      .layers = 2,
+                                      .width = 21,
+                                      .heads = 4,
+                                      .kv_heads = 2,
+                                      .head_width = 6,
+                                      .context = 17,
+                                      .vocab = 37,
+                                      .hidden = 35};
+static const dp_model_config gemma2 = {.arch = DP_ARCH_GEMMA2,
+                                       .layers = 3,
+                                       .width = 21,
+                                       .heads = 4,
+                                       .kv_heads = 2,
+                                       .head_width = 6,
+                                       .context = 17,
+                                       .vocab = 37,
+                                       .hidden = 35,
+                                       .softcap_milli = 3000,
+                                       .window = 7,
+                                       .full_every = 2,
+                                       .scores_softcap_milli = 1500,
+                                       .query_scalar = 11};
+static const dp_model_config gemma3 = {.arch = DP_ARCH_GEMMA3,
+                                       .layers = 3,
+                                       .width = 21,
+                                       .heads = 4,
+                                       .kv_heads = 1,
+                                       .head_width = 6,
+                                       .context = 17,
+                                       .vocab = 37,
+                                       .hidden = 35,
+                                       .rope_theta = 1000,
+                                       .rope_scaling = DP_ROPE_LINEAR,
+                                       .rope_factor_milli = 8000,
+                                       .window = 7,
+                                       .full_every = 3,
+                                       .rope_local_theta = 50,
+                                       .query_scalar = 6};
+
+static void norms_may_stand_behind_the_parts(void **state)
+{
+    (void)state;
+    check_all_tables(&olmo2);
+}
+
+static void gemma_2_equals_the_float64_model(void **state)
+{
+    (void)state;
+    check_all_tables(&gemma2);
+}
+
+static void gemma_3_equals_the_float64_model(void **state)
+{
+    (void)state;
+    check_all_tables(&gemma3);
+}
+
+static const dp_model_config neox = {.arch = DP_ARCH_NEOX,
+                                     .layers = 2,
+                                     .width = 24,
+                                     .heads = 3,
+                                     .context = 17,
+                                     .vocab = 37,
+                                     .hidden = 35,
+                                     .rope_width = 2};
+
+static void parts_may_stand_beside_each_other(void **state)
+{
+    (void)state;
+    check_all_tables(&neox);
+}
+
 static void every_activation_is_right(void **state)
 {
     (void)state;
-    for (int kind = DP_ACTIVATION_GELU; kind <= DP_ACTIVATION_SWIGLU; kind++) {
+    for (int kind = DP_ACTIVATION_GELU; kind <= DP_ACTIVATION_GELU_ERF; kind++) {
         dp_model_config config = llama;
         config.activation = (dp_activation_choice)kind;
         check(&config);
@@ -199,7 +330,8 @@ static void no_step_of_the_ladder_changes_a_bit(void **state)
     const dp_model_config gpt2 = {.layers = 3, .width = 24, .heads = 2, .context = 29, .vocab = 30};
     dp_model_config deep = all;
     deep.layers = 3;
-    const dp_model_config *const configs[] = {&gpt2, &llama, &deep};
+    const dp_model_config *const configs[] = {&gpt2,   &llama,  &deep, &olmo2,
+                                              &gemma2, &gemma3, &neox};
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++) {
         struct fixture kept;
         double loss = 0.0;
@@ -366,6 +498,14 @@ int main(void)
         cmocka_unit_test(four_query_heads_share_two_of_k_and_v),
         cmocka_unit_test(heads_may_be_wider_than_their_share),
         cmocka_unit_test(norms_of_q_and_k_are_right),
+        cmocka_unit_test(q_k_and_v_may_have_a_bias_alone),
+        cmocka_unit_test(angles_may_be_stretched),
+        cmocka_unit_test(some_layers_may_have_no_rotary_positions),
+        cmocka_unit_test(attention_may_have_a_window),
+        cmocka_unit_test(norms_may_stand_behind_the_parts),
+        cmocka_unit_test(gemma_2_equals_the_float64_model),
+        cmocka_unit_test(gemma_3_equals_the_float64_model),
+        cmocka_unit_test(parts_may_stand_beside_each_other),
         cmocka_unit_test(every_activation_is_right),
         cmocka_unit_test(the_head_may_be_tied_or_not_in_both_families),
         cmocka_unit_test(logits_may_be_capped),
