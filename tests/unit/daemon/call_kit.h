@@ -30,7 +30,7 @@ static struct {
     bool has_manifest;
     bool has_node;
     uint32_t n_members; /* this node included; their ids are their numbers */
-    dp_member_view members[8];
+    dp_member_view members[12];
     uint32_t n_roster;
     dp_roster_view roster[8];
     uint32_t n_orders;
