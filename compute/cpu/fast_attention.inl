@@ -6,9 +6,10 @@ static dp_attention attention_head(const dp_attention *a, size_t g)
 {
     dp_attention head = *a;
     head.ld_qk = a->ld_qk == 0 ? a->ld_qkv : a->ld_qk;
+    head.ld_q = a->ld_q == 0 ? head.ld_qk : a->ld_q;
     head.q += g * a->head;
     head.out += g * a->head;
-    head.lse += g * a->length;
+    head.lse += g * (a->length - a->past);
     if (a->d_out != NULL) {
         head.d_out += g * a->head;
         head.dq += g * a->head;
@@ -97,24 +98,26 @@ static void attention_forward_head(const dp_attention *a, const struct attention
 {
     const float scale = attention_scale(a);
     const float rest = a->cap == 0.0F ? scale : 1.0F; /* that a cap has not applied */
-    for (size_t first = 0; first < a->length; first += DP_OPS_QUERY_ROWS) {
-        const size_t rows = least_of(a->length - first, DP_OPS_QUERY_ROWS);
-        const struct attention_keys keys = attention_keys_of(a, first, rows);
+    const size_t queries = a->length - a->past;
+    for (size_t first = 0; first < queries; first += DP_OPS_QUERY_ROWS) {
+        const size_t rows = least_of(queries - first, DP_OPS_QUERY_ROWS);
+        const struct attention_keys keys = attention_keys_of(a, a->past + first, rows);
         float sums[DP_OPS_QUERY_ROWS];
         fast_gemm(&(dp_gemm){.m = rows,
                              .n = keys.count,
                              .k = a->head,
-                             .a = a->q + first * a->ld_qk,
-                             .a_row = a->ld_qk,
+                             .a = a->q + first * a->ld_q,
+                             .a_row = a->ld_q,
                              .a_depth = 1,
                              .packed = attention_columns(a, room->packed_k, keys.from),
                              .c = room->scores,
                              .ldc = room->ld_scores});
         for (size_t r = 0; r < rows; r++) {
             float *all = room->scores + r * room->ld_scores;
-            const size_t before = dp_attention_first(a, first + r) - keys.from;
+            const size_t at = a->past + first + r;
+            const size_t before = dp_attention_first(a, at) - keys.from;
             float *score = all + before;
-            const size_t seen = first + r + 1 - keys.from - before;
+            const size_t seen = at + 1 - keys.from - before;
             if (a->cap != 0.0F) {
                 attention_cap(a, score, seen, scale);
             }

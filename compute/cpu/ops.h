@@ -105,20 +105,26 @@ typedef struct dp_rope_rows {
 /* The query heads of one sequence that share a head of k and v (Ainslie et al. 2023; one of each:
  * plain attention): causal softmax attention. */
 typedef struct dp_attention {
-    size_t length;
+    size_t length; /* keys and values */
+    /* forward only, below length: keys before the first query. q, out and lse hold the queries of
+     * positions past .. length - 1 alone */
+    size_t past;
     size_t head;   /* width of a head */
     size_t groups; /* query heads, side by side in q, out, d_out and dq; 0: 1 */
     size_t window; /* a query sees so many tokens, its own the last (Beltagy et al. 2020); 0: all */
     float scale;   /* of the scores; 0: 1/sqrt(head) */
     float cap;     /* scores s become cap * tanh(s / cap) (Gemma Team 2024); 0: none */
-    const float *q; /* [length][groups][head] */
+    const float *q; /* [length - past][groups][head] */
     const float *k; /* [length][head] */
     const float *v; /* the same */
     size_t ld_qkv;  /* of v, dq, dk and dv, and of q and k unless ld_qk says otherwise */
     size_t ld_qk;   /* 0: ld_qkv */
-    float *out;     /* [length][groups][head], written by forward, read by backward */
+    size_t ld_q;    /* of q, forward only; 0: as k */
+    /* [length - past][groups][head], written by forward, read by backward */
+    float *out;
     size_t ld_out;
-    float *lse; /* [groups][length]: log of the sum of exp of a row's scores; written by forward */
+    /* [groups][length - past]: log of the sum of exp of a row's scores; written by forward */
+    float *lse;
     const float *d_out; /* backward: as out */
     float *dq;          /* backward, written. dk and dv are sums over the query heads in order */
     float *dk;

@@ -18,9 +18,10 @@ static dp_attention head_of(const dp_attention *a, size_t g)
 {
     dp_attention head = *a;
     head.ld_qk = a->ld_qk == 0 ? a->ld_qkv : a->ld_qk;
+    head.ld_q = a->ld_q == 0 ? head.ld_qk : a->ld_q;
     head.q += g * a->head;
     head.out += g * a->head;
-    head.lse += g * a->length;
+    head.lse += g * (a->length - a->past);
     if (a->d_out != NULL) {
         head.d_out += g * a->head;
         head.dq += g * a->head;
@@ -38,22 +39,23 @@ static double score_of(const dp_attention *a, double dot)
 static void forward_head(const dp_attention *a)
 {
     float *p = a->scratch;
-    for (size_t row = 0; row < a->length; row++) {
-        const float *q = a->q + row * a->ld_qk;
-        const size_t first = dp_attention_first(a, row);
+    for (size_t row = 0; row < a->length - a->past; row++) {
+        const size_t last = a->past + row;
+        const float *q = a->q + row * a->ld_q;
+        const size_t first = dp_attention_first(a, last);
         double largest = -INFINITY;
         double sum = 0.0;
-        for (size_t key = first; key <= row; key++) {
+        for (size_t key = first; key <= last; key++) {
             p[key] = (float)score_of(a, dot_of(q, a->k + key * a->ld_qk, a->head));
             largest = fmax(largest, (double)p[key]);
         }
-        for (size_t key = first; key <= row; key++) {
+        for (size_t key = first; key <= last; key++) {
             sum += exp((double)p[key] - largest);
         }
         a->lse[row] = (float)(largest + log(sum));
         for (size_t i = 0; i < a->head; i++) {
             double out = 0.0;
-            for (size_t key = first; key <= row; key++) {
+            for (size_t key = first; key <= last; key++) {
                 out += exp((double)p[key] - largest) * (double)a->v[key * a->ld_qkv + i];
             }
             a->out[row * a->ld_out + i] = (float)(out / sum);

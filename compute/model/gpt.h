@@ -113,4 +113,30 @@ DP_MUST dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *lo
  * untouched. DP_DIVERGED when a logit is not finite. */
 DP_MUST dp_status dp_gpt_logits(dp_gpt *gpt, const uint32_t *tokens, size_t length, float *logits);
 
+/* ---- Decoding (gpt_decode.c): logits after one more token, with the keys and values of earlier
+ * tokens kept, so that a token costs products of one row and not of the whole window. The layers
+ * are those of dp_gpt_logits, of which the batch is the new tokens at their positions: the logits
+ * differ from those of the whole window by rounding alone, for every family, and do not depend on
+ * the number of threads. */
+
+typedef struct dp_gpt_cache dp_gpt_cache;
+
+/* Room for the keys and values of one sequence of at most `context` tokens; empty. gpt is borrowed
+ * until close. DP_NOMEM. */
+DP_MUST dp_status dp_gpt_cache_open(dp_gpt_cache **out, const dp_gpt *gpt);
+void dp_gpt_cache_close(dp_gpt_cache *cache); /* Accepts NULL. */
+/* Bytes that dp_gpt_cache_open allocates. */
+size_t dp_gpt_cache_bytes(const dp_model *model);
+
+/* Tokens of the sequence so far. */
+size_t dp_gpt_cache_length(const dp_gpt_cache *cache);
+/* Forgets all tokens. Also needed when the parameters have changed. */
+void dp_gpt_cache_clear(dp_gpt_cache *cache);
+
+/* Adds n >= 1 tokens to the sequence. logits: [vocab] for the token after the last of them. gpt:
+ * the one of the cache; params and grads are untouched. DP_BADARG (token >= vocab, or more than
+ * `context` tokens in all): the sequence is unchanged; DP_DIVERGED when a logit is not finite. */
+DP_MUST dp_status dp_gpt_decode(dp_gpt *gpt, dp_gpt_cache *cache, const uint32_t *tokens, size_t n,
+                                float *logits);
+
 #endif

@@ -1,5 +1,5 @@
 #include "compute/model/gpt_adapters.h"
-#include "compute/model/gpt_norm.h"
+#include "compute/model/gpt_decode_inside.h"
 
 #include <string.h>
 
@@ -20,6 +20,25 @@ dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
     const size_t qkv_at = row * gpt->sizes.qkv;
     const size_t out_at = row * gpt->sizes.query + q;
     const float *const qk = layer->qk != NULL ? layer->qk : layer->qkv;
+    if (gpt->cache != NULL) {
+        const float *const kept = dp_gpt_kept(gpt, 0) + task * gpt->head;
+        return (dp_attention){.length = gpt->past + length,
+                              .past = gpt->past,
+                              .head = gpt->head,
+                              .groups = groups,
+                              .window = dp_gpt_traits(gpt).window,
+                              .scale = gpt->scores_scale,
+                              .cap = gpt->scores_cap,
+                              .q = qk + q,
+                              .ld_q = gpt->sizes.qkv,
+                              .k = kept,
+                              .v = kept + gpt->sizes.kv_heads * gpt->head,
+                              .ld_qkv = 2 * gpt->sizes.kv_heads * gpt->head,
+                              .out = layer->att + q,
+                              .ld_out = gpt->sizes.query,
+                              .lse = layer->lse + task * groups * length,
+                              .scratch = dp_gpt_scratch(gpt, worker)};
+    }
     return (dp_attention){
         .length = length,
         .head = gpt->head,
@@ -52,14 +71,14 @@ static void embed_base(const dp_gpt *gpt, dp_gpt_range range, float *room)
         float *const x = gpt->layers[0].x + i * c;
         dp_base_weights_row(gpt->base, table, gpt->batch.x[i], 0, c, x);
         if (positions != NULL) {
-            dp_base_weights_row(gpt->base, positions, i % gpt->batch.length, 0, c, room);
+            dp_base_weights_row(gpt->base, positions, gpt->past + i % gpt->batch.length, 0, c,
+                                room);
             gpt->ops->add(room, x, c);
         }
     }
 }
 
-/* x = the token's row of the embedding, scaled (+ that of its position) for a slice. */
-static void embed(const dp_gpt *gpt, dp_gpt_range range, size_t worker)
+void dp_gpt_embed(const dp_gpt *gpt, dp_gpt_range range, size_t worker)
 {
     const size_t c = gpt->sizes.width;
     if (dp_gpt_adapts(gpt)) {
@@ -75,36 +94,45 @@ static void embed(const dp_gpt *gpt, dp_gpt_range range, size_t worker)
             x[j] *= gpt->embed_scale;
         }
         if (positions != NULL) {
-            gpt->ops->add(positions + i % gpt->batch.length * c, x, c);
+            gpt->ops->add(positions + (gpt->past + i % gpt->batch.length) * c, x, c);
         }
     }
 }
 
-/* out[first..][columns] = in * weight + bias (+ residual): one linear layer on a slice. */
-static void linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
-                   const float *residual, dp_gpt_range range)
+void dp_gpt_linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
+                   const float *residual, dp_gpt_range range, dp_gpt_range columns)
 {
     const dp_tensor *tensor = dp_model_tensor(gpt->model, gpt->layer, slot);
+    const float *const bias = dp_gpt_weight(gpt, gpt->layer, (dp_slot)(slot + 1));
     const size_t from = tensor->shape[0];
     const size_t to = tensor->shape[1];
+    const size_t n = columns.count == 0 ? to : columns.count;
     gpt->ops->gemm(&(dp_gemm){
         .m = range.count,
-        .n = to,
+        .n = n,
         .k = from,
         .a = in + range.first * from,
         .a_row = from,
         .a_depth = 1,
-        .packed = gpt->layers[gpt->layer].packed[slot],
-        .c = out + range.first * to,
+        .packed =
+            gpt->layers[gpt->layer].packed[slot] + dp_packed_floats(gpt->ops, from, columns.first),
+        .c = out + range.first * to + columns.first,
         .ldc = to,
-        .add = residual == NULL ? NULL : residual + range.first * to,
+        .add = residual == NULL ? NULL : residual + range.first * to + columns.first,
         .ld_add = to,
-        .bias = dp_gpt_weight(gpt, gpt->layer, (dp_slot)(slot + 1)),
-        .begin = dp_gpt_begin(range.first, gpt->tokens, to),
+        .bias = bias == NULL ? NULL : bias + columns.first,
+        .begin = dp_gpt_begin(range.first, gpt->tokens, n),
     });
-    if (dp_gpt_adapts(gpt)) {
+    if (dp_gpt_adapts(gpt) && columns.count == 0) {
         dp_gpt_adapters_forward(gpt, slot, in, out, range);
     }
+}
+
+/* On a slice. */
+static void linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
+                   const float *residual, dp_gpt_range range)
+{
+    dp_gpt_linear(gpt, slot, in, out, residual, range, (dp_gpt_range){0, 0});
 }
 
 /* y = residual + the output of a part on a slice, normed first where the model does so. out: room
@@ -122,8 +150,7 @@ static void add_part(const dp_gpt *gpt, dp_slot slot, const float *in, float *ou
     gpt->ops->add(residual + range.first * c, y + range.first * c, range.count * c);
 }
 
-/* The norm before a part, where there is one. */
-static void norm_before(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y)
+void dp_gpt_norm_before(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y)
 {
     if (dp_model_has(gpt->model, DP_HAS_NORMS_BEFORE)) {
         dp_gpt_norm_forward(gpt, place, range, y);
@@ -136,14 +163,15 @@ static void before_attention_task(void *ctx, size_t index, size_t worker)
     const dp_gpt_range range = dp_gpt_slice(gpt, index);
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     if (gpt->layer == 0) {
-        embed(gpt, range, worker);
+        dp_gpt_embed(gpt, range, worker);
     }
-    norm_before(gpt, DP_GPT_NORM1, range, layer->norm1);
+    dp_gpt_norm_before(gpt, DP_GPT_NORM1, range, layer->norm1);
     linear(gpt, DP_LAYER_QKV_W, dp_gpt_input1(gpt), layer->qkv, NULL, range);
     dp_gpt_qk_forward(gpt, range);
+    dp_gpt_keep(gpt, range);
 }
 
-static void attention_task(void *ctx, size_t index, size_t worker)
+void dp_gpt_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
     const dp_attention attention = dp_gpt_attention(gpt, index, worker);
@@ -157,10 +185,15 @@ static void to_activation(const dp_gpt *gpt, dp_gpt_range range)
     const dp_gpt_sizes *sizes = &gpt->sizes;
     add_part(gpt, DP_LAYER_OUT_W, layer->att, layer->out, DP_GPT_NORM_OUT, layer->x, layer->middle,
              range);
-    norm_before(gpt, DP_GPT_NORM2, range, layer->norm2);
+    dp_gpt_norm_before(gpt, DP_GPT_NORM2, range, layer->norm2);
     linear(gpt, DP_LAYER_UP_W, dp_gpt_input2(gpt), layer->hidden, NULL, range);
     gpt->activation->forward(layer->hidden + range.first * sizes->up, range.count, sizes->hidden,
                              layer->act + range.first * sizes->hidden);
+}
+
+float *dp_gpt_next(const dp_gpt *gpt)
+{
+    return gpt->layer + 1 < gpt->model->config.layers ? gpt->layers[gpt->layer + 1].x : gpt->last;
 }
 
 static void after_attention_task(void *ctx, size_t index, size_t worker)
@@ -169,10 +202,9 @@ static void after_attention_task(void *ctx, size_t index, size_t worker)
     (void)worker;
     const dp_gpt_range range = dp_gpt_slice(gpt, index);
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
-    float *next = gpt->layer + 1 < gpt->model->config.layers ? layer[1].x : gpt->last;
     to_activation(gpt, range);
-    add_part(gpt, DP_LAYER_DOWN_W, layer->act, layer->down, DP_GPT_NORM_DOWN, layer->middle, next,
-             range);
+    add_part(gpt, DP_LAYER_DOWN_W, layer->act, layer->down, DP_GPT_NORM_DOWN, layer->middle,
+             dp_gpt_next(gpt), range);
 }
 
 void dp_gpt_forward(dp_gpt *gpt)
@@ -182,8 +214,12 @@ void dp_gpt_forward(dp_gpt *gpt)
     for (size_t layer = 0; layer < gpt->model->config.layers; layer++) {
         gpt->layer = layer;
         dp_gpt_pack_layer(gpt, DP_GPT_ONWARD);
+        if (dp_gpt_is_thin(gpt)) {
+            dp_gpt_thin_layer(gpt);
+            continue;
+        }
         dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
-        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), dp_gpt_attention_task, gpt);
         dp_pool_run(gpt->pool, slices, after_attention_task, gpt);
     }
 }
@@ -216,12 +252,12 @@ void dp_gpt_layer_again(dp_gpt *gpt)
         if (gpt->layers[gpt->layer].qk != NULL) {
             dp_pool_run(gpt->pool, slices, qk_again_task, gpt);
         }
-        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), dp_gpt_attention_task, gpt);
         break;
     case DP_RECOMPUTE_LAYER:
         dp_gpt_pack_layer(gpt, DP_GPT_ONWARD);
         dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
-        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), dp_gpt_attention_task, gpt);
         dp_pool_run(gpt->pool, slices, to_activation_task, gpt);
         break;
     case DP_RECOMPUTE_NOTHING:

@@ -1,5 +1,5 @@
 /* The end of the model: final norm, logits, loss. Logits live for head_tokens at a time. */
-#include "compute/model/gpt_norm.h"
+#include "compute/model/gpt_decode_inside.h"
 
 #include <string.h>
 
@@ -121,10 +121,39 @@ void dp_gpt_head(dp_gpt *gpt)
     }
 }
 
+/* Some columns of the logits of the last token. */
+struct last_job {
+    const dp_gpt *gpt;
+    float *logits;
+    size_t columns; /* of a task */
+};
+
+static void last_task(void *ctx, size_t index, size_t worker)
+{
+    const struct last_job *const job = ctx;
+    const dp_gpt *const gpt = job->gpt;
+    (void)worker;
+    const size_t c = gpt->sizes.width;
+    const size_t v = gpt->model->config.vocab;
+    const size_t first = index * job->columns;
+    gpt->ops->gemm(&(dp_gemm){.m = 1,
+                              .n = v - first < job->columns ? v - first : job->columns,
+                              .k = c,
+                              .a = gpt->normed + (gpt->tokens - 1) * c,
+                              .a_row = c,
+                              .a_depth = 1,
+                              .packed = gpt->packed_head + dp_packed_floats(gpt->ops, c, first),
+                              .c = job->logits + first,
+                              .ldc = v});
+}
+
 void dp_gpt_head_last(dp_gpt *gpt, float *logits)
 {
+    const size_t v = gpt->model->config.vocab;
+    struct last_job job = {gpt, logits, dp_gpt_thin_columns(gpt, v)};
     dp_gpt_pack_head(gpt);
-    logits_of(gpt, (dp_gpt_range){gpt->tokens - 1, 1}, logits);
+    dp_gpt_norm_forward(gpt, DP_GPT_NORM_LAST, (dp_gpt_range){gpt->tokens - 1, 1}, gpt->normed);
+    dp_pool_run(gpt->pool, (v + job.columns - 1) / job.columns, last_task, &job);
     if (gpt->softcap > 0.0F) {
         gpt->ops->softcap(logits, gpt->model->config.vocab, gpt->softcap);
     }

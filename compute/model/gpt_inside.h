@@ -127,6 +127,10 @@ struct dp_gpt {
 
     /* The batch of the running call. */
     dp_gpt_batch batch;
+    /* Keys and values of the tokens before the batch, which is one row (gpt_decode.c); NULL: none
+     * are kept, and past is 0. */
+    struct dp_gpt_cache *cache;
+    size_t past;       /* tokens before the batch */
     size_t tokens;     /* rows * length */
     size_t slice;      /* tokens of one task */
     size_t layer;      /* layer of the running tasks */

@@ -59,8 +59,8 @@ static void rotate(const dp_gpt *gpt, const side *s, dp_gpt_range range, float *
                                    .x = x + range.first * ld + s->column,
                                    .ld = ld,
                                    .angles = angles,
-                                   .first = range.first,
-                                   .length = gpt->batch.length},
+                                   .first = gpt->past + range.first,
+                                   .length = gpt->past + gpt->batch.length},
                    back);
 }
 

@@ -114,6 +114,67 @@ static void attention_is_right_for_odd_lengths_and_heads(void **state)
     }
 }
 
+/* Two query heads on one of k and v; q stands apart from them, at a distance of its own. */
+static void check_tail(const dp_ops *ops, size_t length, size_t past)
+{
+    enum { HEAD = 16, GROUPS = 2, QKV = (GROUPS + 2) * HEAD, Q = GROUPS * HEAD, LD_Q = Q + 5 };
+    const size_t queries = length - past;
+    float *qkv = fill(length * QKV, 13, 1.5F);
+    float *out = poison(length * Q);
+    float *lse = poison(GROUPS * length);
+    float *q = poison(queries * LD_Q);
+    float *tail = poison(queries * Q);
+    float *tail_lse = poison(GROUPS * queries);
+    float *scratch = room(dp_attention_scratch(length, HEAD));
+    dp_attention attention = {.length = length,
+                              .head = HEAD,
+                              .groups = GROUPS,
+                              .q = qkv,
+                              .k = qkv + Q,
+                              .v = qkv + Q + HEAD,
+                              .ld_qkv = QKV,
+                              .out = out,
+                              .ld_out = Q,
+                              .lse = lse,
+                              .scratch = scratch};
+    ops->attention_forward(&attention);
+    for (size_t row = 0; row < queries; row++) {
+        memcpy(q + row * LD_Q, qkv + (past + row) * QKV, Q * sizeof *q);
+    }
+    attention.past = past;
+    attention.q = q;
+    attention.ld_q = LD_Q;
+    attention.out = tail;
+    attention.lse = tail_lse;
+    ops->attention_forward(&attention);
+    for (size_t i = 0; i < queries * Q; i++) {
+        check(ops, "attention of a tail", (double)tail[i], (double)out[past * Q + i],
+              attention_limit(ops, 5e-6));
+    }
+    for (size_t i = 0; i < GROUPS * queries; i++) {
+        check(ops, "sums of a tail", (double)tail_lse[i],
+              (double)lse[i / queries * length + past + i % queries], attention_limit(ops, 5e-6));
+    }
+    float *all[] = {qkv, out, lse, q, tail, tail_lse, scratch};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        free(all[i]);
+    }
+}
+
+static void queries_may_begin_behind_the_first_key(void **state)
+{
+    (void)state;
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            const dp_ops *ops = dp_ops_at_in(precision, o);
+            check_tail(ops, 100, 99);
+            check_tail(ops, 100, 1);
+            check_tail(ops, 130, 31);
+            check_tail(ops, 65, 47);
+        }
+    }
+}
+
 static void attention_does_not_overflow_on_huge_scores(void **state)
 {
     (void)state;
@@ -284,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_is_right_for_odd_lengths_and_heads),
+        cmocka_unit_test(queries_may_begin_behind_the_first_key),
         cmocka_unit_test(attention_does_not_overflow_on_huge_scores),
         cmocka_unit_test(query_heads_that_share_k_and_v_add_up_their_gradients),
         cmocka_unit_test(rotary_positions_turn_pairs_and_back),
