@@ -321,6 +321,30 @@ bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t
     return false;
 }
 
+bool dp_cmd_real(const dp_cmd *cmd, const char *name, double least, double most, double *number,
+                 dp_control_error *error)
+{
+    const char *text = dp_cmd_option(cmd, name);
+    char *end = NULL;
+    if (text == NULL) {
+        return true;
+    }
+    errno = 0;
+    const double value = strtod(text, &end);
+    /* No sign, no words like nan, no hexadecimal digits. */
+    if (errno == 0 && text[0] != '\0' && text[0] != '-' && *end == '\0' &&
+        text[strspn(text, "0123456789.eE-")] == '\0' && value >= least && value <= most) {
+        *number = value;
+        return true;
+    }
+    char why[160];
+    snprintf(why, sizeof why, "--%s is \"%.40s\"; it must be a number from %g to %g", name, text,
+             least, most);
+    DP_IGNORE(
+        refuse(cmd, error, "an option's number is not valid", why)); /* The caller gets false. */
+    return false;
+}
+
 bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds, dp_control_error *error)
 {
     const char *text = dp_cmd_option(cmd, name);

@@ -10,7 +10,7 @@
 #include "base/local_time.h"
 #include "daemon/control/control_msg.h"
 
-enum { DP_OPTIONS_MAX = 14, DP_ARGUMENTS_MAX = 64 };
+enum { DP_OPTIONS_MAX = 24, DP_ARGUMENTS_MAX = 64 };
 
 /* sysexits(3), as far as we use them. */
 enum {
@@ -86,6 +86,9 @@ const char *dp_cmd_option(const dp_cmd *cmd, const char *name);
  * *number does not change. */
 bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t most,
                    uint64_t *number, dp_control_error *error);
+/* The same for a decimal number like 0.8. */
+bool dp_cmd_real(const dp_cmd *cmd, const char *name, double least, double most, double *number,
+                 dp_control_error *error);
 /* The same for a span of time as seconds: 90, 90s, 15m, 24h, 7d. */
 bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds,
                     dp_control_error *error);

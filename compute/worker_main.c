@@ -53,6 +53,7 @@
 #include "compute/machine/tool.h"
 #include "compute/worker/data_tool.h"
 #include "compute/worker/machine_info.h"
+#include "compute/worker/sample_tool.h"
 #include "compute/worker/standalone.h"
 #include "compute/worker/standalone_tool.h"
 #include "compute/worker/worker.h"
@@ -107,7 +108,7 @@ static int usage(FILE *out)
           "       dpnode-worker --model WEIGHTS\n"
           "       dpnode-worker --tensors FILE\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
-          "       dpnode-worker train|eval FOLDER ...\n"
+          "       dpnode-worker train|eval|sample FOLDER ...\n"
           "       dpnode-worker --look [--backend auto|cpu|NAME|PATH] [--patience SECONDS]\n"
           "       dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB]\n"
           "                     [--data BYTES] [--backend B]\n",
@@ -502,6 +503,9 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "eval") == 0) {
         return dp_standalone_tool_eval(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "sample") == 0) {
+        return dp_sample_tool(argc - 1, argv + 1);
     }
     if (!parse(argc, argv, &args)) {
         return usage(stderr);

@@ -39,8 +39,8 @@ _dpnode() {
     'ckpt') words='ls verify export --help' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
-    'ckpt export') words="--gguf --llmc --merged --from --force $common" ;;
-    'sample'*) words="--prompt --tokens --seed $common" ;;
+    'ckpt export') words="--gguf --llmc --from --force $common" ;;
+    'sample'*) words="--prompt --tokens --seed --temperature --top-k --top-p --threads $common" ;;
     'eval'*) words="--tokens --data $common" ;;
     'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;
     'data') words='tokenize info verify --help' ;;

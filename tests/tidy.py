@@ -73,7 +73,8 @@ ROOMS = {
         "trainer": "host",
         "peer": "owner host net trainer",
         "control": "owner host history net peer trainer",
-        ".": "control owner history host net peer trainer",
+        "model": "control owner host history net peer trainer",
+        ".": "control model owner history host net peer trainer",
     },
     "cli": {".": "", "start": ".", "doctor": ".", "watch": ".", "web": ". doctor watch", "top": ". watch", "verbs": ". start doctor top watch web"},
 }

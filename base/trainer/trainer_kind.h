@@ -121,7 +121,9 @@
  * D->T EVAL {tokens}
  *     Loss over at most so many held-out tokens; 0: all.
  * T->D EVALUATED {loss, bits_per_byte, tokens}
- * D->T SAMPLE {prompt, tokens, seed}
+ * D->T SAMPLE {prompt, tokens, seed, temperature?, top_k?, top_p?}
+ *     Text from theta; training stands still meanwhile. Of temperature and the others there are all
+ *     or none (compute/trainer/sample.h).
  * T->D SAMPLED {text}
  *
  * T->D SCRIPT {pid}

@@ -70,6 +70,9 @@ typedef struct dp_trainer_msg {
     bool foreign;
     bool lacks;
     uint64_t seed;
+    double temperature; /* SAMPLE */
+    double top_p;
+    uint32_t top_k; /* 0: an older daemon, which says none of the three */
     uint32_t n_items;
     uint32_t q[DP_TRAINER_ITEMS_MAX];           /* Q31 */
     dp_part_range shares[DP_TRAINER_ITEMS_MAX]; /* of each item */

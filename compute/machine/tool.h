@@ -13,5 +13,7 @@ int dp_tool_complain(dp_status status, const dp_why *why);
 /* Reads decimal digits, least to most. False: anything else; prints a line on standard error, and
  * *out is unchanged. */
 bool dp_tool_number(const char *text, uint64_t least, uint64_t most, uint64_t *out);
+/* The same for a decimal number like 0.8. */
+bool dp_tool_real(const char *text, double least, double most, double *out);
 
 #endif

@@ -26,6 +26,7 @@
 #include "compute/model/optim.h"
 #include "compute/rules/scaler.h"
 #include "compute/rules/spike.h"
+#include "compute/trainer/sample.h"
 
 typedef struct dp_trainer dp_trainer;
 
@@ -268,9 +269,9 @@ typedef struct dp_trainer_score {
  * DP_NOTFOUND: no held-out tokens. */
 DP_MUST dp_status dp_trainer_eval(dp_trainer *trainer, const dp_data *data, uint64_t tokens,
                                   dp_trainer_score *score);
-/* prompt (a line end if empty) and n tokens drawn from theta after it, as UTF-8 text; invalid bytes
- * become U+FFFD. */
-DP_MUST dp_status dp_trainer_sample(dp_trainer *trainer, const char *prompt, size_t n,
-                                    uint64_t seed, dp_buf *text);
+/* Appends prompt (a line end if empty) and n tokens drawn from theta after it, as dp_sample_text
+ * (sample_text.h). Every token costs a whole window, on any backend. */
+DP_MUST dp_status dp_trainer_sample(dp_trainer *trainer, const dp_sampler *sampler,
+                                    const char *prompt, size_t n, dp_buf *text);
 
 #endif

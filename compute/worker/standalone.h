@@ -100,6 +100,13 @@ typedef struct dp_standalone_look {
 DP_MUST dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *score,
                                      uint64_t *steps, dp_why *why);
 
+/* Appends prompt and n tokens drawn after it with the weights of the newest valid checkpoint to
+ * text (sample_text.h), on the CPU: the folder may be in training. threads and folder of look
+ * count. *steps, lock and statuses as above; DP_TOOBIG: too little memory, or too many tokens. */
+DP_MUST dp_status dp_standalone_sample(const dp_standalone_look *look, const dp_sampler *sampler,
+                                       const char *prompt, size_t n, dp_buf *text, uint64_t *steps,
+                                       dp_why *why);
+
 /* Exports the newest valid checkpoint for other programs: the fields folder, gguf, llmc and merged
  * of to. *files: dp_export_files. *steps, lock and statuses as above. */
 DP_MUST dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,

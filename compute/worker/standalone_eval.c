@@ -4,6 +4,7 @@
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
 #include "compute/text/bpe.h"
+#include "compute/trainer/sample_text.h"
 #include "compute/worker/standalone.h"
 #include "compute/worker/standalone_file.h"
 #include "compute/worker/standalone_folder.h"
@@ -114,6 +115,84 @@ dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *o
     dp_standalone_folder_close(&folder);
     return status;
 }
+
+/* ---- text ---- */
+
+typedef struct weights_of {
+    const char *folder;
+    const dp_standalone_folder *opened;
+    size_t elements;
+    uint64_t steps;
+} weights_of;
+
+/* The first checkpoint that can be read, as load_newest. */
+static dp_status load_weights(void *context, float *params, dp_why *why)
+{
+    weights_of *const w = context;
+    uint64_t found[DP_STANDALONE_FILES_MAX];
+    const size_t count = dp_standalone_list(w->folder, found);
+    dp_status status = dp_why_set(why, DP_NOTFOUND, "%.300s holds no checkpoint", w->folder);
+    for (size_t i = 0; i < count; i++) {
+        dp_standalone_head head;
+        status = dp_standalone_peek(w->folder, found[i], &head, why);
+        if (status == DP_OK &&
+            (head.elements != w->elements || !dp_hash_equal(&head.manifest, &w->opened->hash))) {
+            status =
+                dp_why_set(why, DP_BADMSG, "a checkpoint of %.300s is of another run", w->folder);
+        }
+        if (status == DP_OK) {
+            status = dp_standalone_weights(w->folder, &head, params, why);
+        }
+        if (status == DP_OK) {
+            w->steps = found[i];
+            return DP_OK;
+        }
+    }
+    return status;
+}
+
+static dp_status sample_folder(const dp_standalone_look *look, const dp_standalone_folder *folder,
+                               const dp_sampler *sampler, const char *prompt, size_t n,
+                               dp_buf *text, uint64_t *steps, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(&folder->manifest);
+    dp_model model;
+    dp_bpe *bpe = NULL;
+    DP_TRY(dp_model_open(&model, &config, why));
+    weights_of w = {look->folder, folder, model.n_elements, 0};
+    dp_status status = dp_bpe_load(&bpe, dp_buf_view(&folder->tokenizer), why);
+    if (status == DP_OK) {
+        const dp_sample_weights weights = {.model = &model,
+                                           .bpe = bpe,
+                                           .threads = look->threads,
+                                           .load = load_weights,
+                                           .context = &w};
+        status = dp_sample_from(&weights, sampler, prompt, n, text, why);
+        *steps = w.steps;
+    }
+    dp_bpe_close(bpe);
+    dp_model_close(&model);
+    return status;
+}
+
+dp_status dp_standalone_sample(const dp_standalone_look *look, const dp_sampler *sampler,
+                               const char *prompt, size_t n, dp_buf *text, uint64_t *steps,
+                               dp_why *why)
+{
+    dp_standalone_folder folder = {.lock = -1};
+    dp_status status = DP_OK;
+    if (snprintf(folder.path, sizeof folder.path, "%s", look->folder) >= PATH_MAX) {
+        return dp_why_set(why, DP_BADARG, "the folder's path is too long");
+    }
+    status = dp_standalone_folder_open_model(&folder, why);
+    if (status == DP_OK) {
+        status = sample_folder(look, &folder, sampler, prompt, n, text, steps, why);
+    }
+    dp_standalone_folder_close(&folder);
+    return status;
+}
+
+/* ---- files for other programs ---- */
 
 dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
                                uint64_t *steps, const char *const **files, dp_why *why)

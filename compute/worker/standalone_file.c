@@ -331,6 +331,7 @@ dp_status dp_standalone_peek(const char *folder, uint64_t steps, dp_standalone_h
     return DP_OK;
 }
 
+/* values NULL: only the hash needs the bytes. */
 static dp_status get_vector(int fd, dp_digest *digest, uint8_t *piece, dp_optim_vector vector,
                             size_t n, const char *path, dp_why *why)
 {
@@ -339,7 +340,8 @@ static dp_status get_vector(int fd, dp_digest *digest, uint8_t *piece, dp_optim_
         const dp_view bytes = dp_view_of(piece, count * sizeof(float));
         DP_TRY(get(fd, piece, bytes.size, path, why));
         dp_digest_add(digest, bytes);
-        const dp_status status = dp_floats_read(bytes, vector.values + at, count);
+        const dp_status status =
+            vector.values == NULL ? DP_OK : dp_floats_read(bytes, vector.values + at, count);
         if (status != DP_OK) {
             return dp_why_set(why, status, "%.300s has a number in %s that is none", path,
                               vector.name);
@@ -348,51 +350,72 @@ static dp_status get_vector(int fd, dp_digest *digest, uint8_t *piece, dp_optim_
     return DP_OK;
 }
 
-static dp_status get_all(int fd, const dp_standalone_head *head, dp_trainer *trainer,
-                         uint8_t *piece, const char *path, dp_why *why)
+/* The whole file. vectors: read.vectors of head.elements floats, as get_vector. */
+static dp_status get_all(int fd, const dp_standalone_head *head, const dp_optim_vector *vectors,
+                         dp_standalone_head *read, uint8_t *piece, const char *path, dp_why *why)
 {
-    dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX];
     uint8_t bytes[DP_STANDALONE_HEAD_BYTES];
-    dp_standalone_head read;
     dp_digest digest;
     dp_hash kept;
-    DP_TRY(get_head(fd, bytes, &read, path, why));
-    if (dp_trainer_vectors(trainer, vectors) != read.vectors ||
-        dp_trainer_elements(trainer) != read.elements || read.rows != head->rows ||
-        !dp_hash_equal(&read.manifest, &head->manifest)) {
+    DP_TRY(get_head(fd, bytes, read, path, why));
+    if (read->vectors != head->vectors || read->elements != head->elements ||
+        read->rows != head->rows || !dp_hash_equal(&read->manifest, &head->manifest)) {
         return dp_why_set(why, DP_BADMSG, "%.400s is of another run", path);
     }
     dp_digest_init(&digest, domain);
     dp_digest_add(&digest, dp_view_of(bytes, sizeof bytes));
-    for (uint32_t i = 0; i < read.vectors; i++) {
-        DP_TRY(get_vector(fd, &digest, piece, vectors[i], read.elements, path, why));
+    for (uint32_t i = 0; i < read->vectors; i++) {
+        DP_TRY(get_vector(fd, &digest, piece, vectors[i], read->elements, path, why));
     }
     DP_TRY(get(fd, kept.bytes, sizeof kept.bytes, path, why));
     const dp_hash found = dp_digest_end(&digest);
     if (!dp_hash_equal(&found, &kept)) {
         return dp_why_set(why, DP_BADHASH, "%.400s is damaged: its hash does not hold", path);
     }
-    const dp_status status = dp_trainer_place_at(trainer, &read.place);
-    return status == DP_OK
-               ? DP_OK
-               : dp_why_set(why, status, "%.400s is of a place that no step leads to", path);
+    return DP_OK;
+}
+
+/* Into these vectors. */
+static dp_status load(const char *path, const dp_standalone_head *head,
+                      const dp_optim_vector *vectors, dp_standalone_head *read, dp_why *why)
+{
+    int fd = -1;
+    dp_buf piece;
+    uint8_t *room;
+    DP_TRY(dp_file_open(path, &fd, why));
+    dp_buf_init(&piece, PIECE_FLOATS * sizeof(float));
+    dp_status status = dp_buf_reserve(&piece, PIECE_FLOATS * sizeof(float), &room);
+    if (status == DP_OK) {
+        status = get_all(fd, head, vectors, read, room, path, why);
+    }
+    dp_buf_close(&piece);
+    close(fd);
+    return status;
 }
 
 dp_status dp_standalone_load(const char *folder, const dp_standalone_head *head,
                              dp_trainer *trainer, dp_why *why)
 {
     char path[PATH_MAX];
-    int fd = -1;
-    dp_buf piece;
-    uint8_t *room;
+    dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX];
+    dp_standalone_head read;
+    dp_standalone_head wanted = *head;
     DP_TRY(path_of(folder, head->place.steps, "", path, why));
-    DP_TRY(dp_file_open(path, &fd, why));
-    dp_buf_init(&piece, PIECE_FLOATS * sizeof(float));
-    dp_status status = dp_buf_reserve(&piece, PIECE_FLOATS * sizeof(float), &room);
-    if (status == DP_OK) {
-        status = get_all(fd, head, trainer, room, path, why);
-    }
-    dp_buf_close(&piece);
-    close(fd);
-    return status;
+    wanted.vectors = (uint32_t)dp_trainer_vectors(trainer, vectors);
+    wanted.elements = dp_trainer_elements(trainer);
+    DP_TRY(load(path, &wanted, vectors, &read, why));
+    const dp_status status = dp_trainer_place_at(trainer, &read.place);
+    return status == DP_OK
+               ? DP_OK
+               : dp_why_set(why, status, "%.400s is of a place that no step leads to", path);
+}
+
+dp_status dp_standalone_weights(const char *folder, const dp_standalone_head *head, float *weights,
+                                dp_why *why)
+{
+    char path[PATH_MAX];
+    const dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX] = {{.name = "x", .values = weights}};
+    dp_standalone_head read;
+    DP_TRY(path_of(folder, head->place.steps, "", path, why));
+    return load(path, head, vectors, &read, why);
 }

@@ -60,5 +60,9 @@ DP_MUST dp_status dp_standalone_peek(const char *folder, uint64_t steps, dp_stan
  * init. */
 DP_MUST dp_status dp_standalone_load(const char *folder, const dp_standalone_head *head,
                                      dp_trainer *trainer, dp_why *why);
+/* Reads the weights alone, x, of a checkpoint with this head: head->elements floats. Checks the
+ * hash of the whole file. The same statuses: the weights are invalid. */
+DP_MUST dp_status dp_standalone_weights(const char *folder, const dp_standalone_head *head,
+                                        float *weights, dp_why *why);
 
 #endif

@@ -69,13 +69,18 @@ dp_status dp_standalone_folder_lock(dp_standalone_folder *f, const char *given, 
     return DP_OK;
 }
 
-/* Of f->manifest, all of it. */
-static dp_status open_data(dp_standalone_folder *f, dp_why *why)
+static dp_status open_tokenizer(dp_standalone_folder *f, dp_why *why)
 {
     char path[PATH_MAX];
     DP_TRY(path_of(f, "data/" DP_PREPARED_TOKENIZER, path, why));
     dp_buf_init(&f->tokenizer, DP_BPE_JSON_BYTES_MAX);
-    DP_TRY(dp_file_read(path, &f->tokenizer, why));
+    return dp_file_read(path, &f->tokenizer, why);
+}
+
+/* All shards of f->manifest. */
+static dp_status open_data(dp_standalone_folder *f, dp_why *why)
+{
+    char path[PATH_MAX];
     DP_TRY(path_of(f, "data", path, why));
     for (uint32_t i = 0; i < f->manifest.n_shards; i++) {
         char name[DP_PREPARED_NAME_MAX];
@@ -128,12 +133,13 @@ dp_status dp_standalone_folder_begin(dp_standalone_folder *f, const dp_manifest 
     f->manifest = *manifest;
     forget_keys(&f->manifest);
     DP_TRY(dp_prepare(&job, &f->manifest, made, why));
+    DP_TRY(open_tokenizer(f, why));
     DP_TRY(open_data(f, why));
     DP_TRY(encode(f));
     return dp_file_write(f->path, "manifest.bin", dp_view_of(f->canonical, f->canonical_size), why);
 }
 
-dp_status dp_standalone_folder_open(dp_standalone_folder *f, dp_why *why)
+dp_status dp_standalone_folder_open_model(dp_standalone_folder *f, dp_why *why)
 {
     char path[PATH_MAX];
     dp_buf bytes;
@@ -154,9 +160,15 @@ dp_status dp_standalone_folder_open(dp_standalone_folder *f, dp_why *why)
     dp_buf_close(&bytes);
     DP_TRY(status);
     DP_TRY(encode(f));
+    DP_TRY(open_tokenizer(f, why));
+    return check_file(f, DP_PREPARED_TOKENIZER, dp_buf_view(&f->tokenizer), &f->manifest.tokenizer,
+                      why);
+}
+
+dp_status dp_standalone_folder_open(dp_standalone_folder *f, dp_why *why)
+{
+    DP_TRY(dp_standalone_folder_open_model(f, why));
     DP_TRY(open_data(f, why));
-    DP_TRY(check_file(f, DP_PREPARED_TOKENIZER, dp_buf_view(&f->tokenizer), &f->manifest.tokenizer,
-                      why));
     for (uint32_t i = 0; i < f->manifest.n_shards; i++) {
         char name[DP_PREPARED_NAME_MAX];
         dp_prepared_shard(i, name);

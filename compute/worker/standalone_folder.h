@@ -38,6 +38,9 @@ DP_MUST dp_status dp_standalone_folder_begin(dp_standalone_folder *folder,
  * closes out. DP_BADHASH, DP_IO, DP_NOTFOUND. */
 DP_MUST dp_status dp_standalone_folder_init(const dp_standalone_folder *folder, dp_buf *out,
                                             dp_why *why);
+/* Opens manifest and tokenizer of folder->path, checked against the manifest's hash. The same
+ * statuses as open. */
+DP_MUST dp_status dp_standalone_folder_open_model(dp_standalone_folder *folder, dp_why *why);
 /* Opens manifest, tokenizer and data of folder->path, checked against the manifest's hashes.
  * DP_BADHASH, DP_NOTFOUND, DP_IO. */
 DP_MUST dp_status dp_standalone_folder_open(dp_standalone_folder *folder, dp_why *why);

@@ -258,8 +258,15 @@ static dp_status do_sample(dp_worker *w, const dp_worker_command *c, dp_why *why
     dp_buf text;
     dp_buf_init(&text, SAMPLE_BYTES_MAX);
     dp_trainer_msg reply = {.kind = DP_TRAINER_SAMPLED};
+    dp_sampler sampler = {
+        .temperature = DP_SAMPLE_TEMPERATURE, .top_k = DP_SAMPLE_TOP_K, .seed = c->msg.seed};
+    if (c->msg.top_k != 0) {
+        sampler.temperature = (float)c->msg.temperature;
+        sampler.top_k = c->msg.top_k;
+        sampler.top_p = (float)c->msg.top_p;
+    }
     const dp_status status =
-        dp_trainer_sample(w->trainer, c->msg.text, c->msg.tokens, c->msg.seed, &text);
+        dp_trainer_sample(w->trainer, &sampler, c->msg.text, c->msg.tokens, &text);
     if (status == DP_OK && text.size > 0) {
         memcpy(reply.text, text.data, dp_utf8_fit(dp_buf_view(&text), DP_TRAINER_TEXT_MAX));
     }

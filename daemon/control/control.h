@@ -103,7 +103,9 @@ uint8_t dp_invite_addresses(const dp_driver *driver, dp_address addresses[DP_TOK
 dp_method dp_method_token_list, dp_method_token_revoke;
 /* control_rotate.c */
 dp_method dp_method_token_rotate;
-/* control_model.c */
+/* The entry of the event log for a finished export (daemon/model/export.h). */
+#define DP_EXPORT_DONE "model.exported"
+/* daemon/model/control_model.c */
 dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample,
     dp_method_eval;
 

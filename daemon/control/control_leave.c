@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "daemon/control/control.h"
-#include "daemon/control/export.h"
 #include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/driver.h"

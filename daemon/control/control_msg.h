@@ -167,7 +167,9 @@
  *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0", or
  *                       "llmc"?: "f32"|"bf16", "merged"?: bool (of a run with adapters)}
  *                       -> {"path","files":[text],"round"}
- *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}
+ *   sample       {"prompt"?, "tokens"?: n, "seed"?, "temperature"?, "top_k"?, "top_p"?}
+ *                    -> {"text","round","source" ("checkpoint" of that round; "trainer": there is
+ *                       no checkpoint yet),"temperature","top_k","top_p"}
  *   eval         {"tokens"?: n (0: all)} -> {"loss","bits_per_byte","tokens","round"}
  *   data         {} -> {"data": [{"kind": "tokenizer"|"table" (of tensors)|"tokens"|"weights"|
  *                       "base", "root","bytes","tokens"? (of a shard), "local": bool}],

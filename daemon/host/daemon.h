@@ -47,9 +47,10 @@ typedef struct dp_daemon {
     dp_suspension *suspension;               /* NULL: nothing suspends training */
     bool has_root;                           /* this node holds the run's root key */
     dp_sign_key root;
-    dp_sign_key vote;  /* of the run, while its driver has one */
-    dp_driver *driver; /* NULL: idle, no port is open */
-    bool lost;         /* idle because a damaged store has lost its run (run_identity.h) */
+    dp_sign_key vote;     /* of the run, while its driver has one */
+    dp_driver *driver;    /* NULL: idle, no port is open */
+    bool lost;            /* idle because a damaged store has lost its run (run_identity.h) */
+    uint32_t n_samplings; /* texts that are being generated */
     bool ending;
     bool again; /* the program is executed again after its end */
     int exit_status;

@@ -7,7 +7,7 @@
 
 enum {
     DP_TOOL_ARGUMENTS_MAX = 16,
-    DP_TOOL_OUTPUT_MAX = 6 * 1024 /* a token has at most 4096 characters */
+    DP_TOOL_OUTPUT_MAX = 64 * 1024 /* a text of 2,000 tokens */
 };
 
 /* exit: its exit status, -1 if it had none. output: its output, standard error included, cut at

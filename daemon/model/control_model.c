@@ -6,8 +6,9 @@
 
 #include "base/alloc.h"
 #include "daemon/control/control.h"
-#include "daemon/control/export.h"
 #include "daemon/control/reply.h"
+#include "daemon/model/export.h"
+#include "daemon/model/sampling.h"
 #include "daemon/peer/driver.h"
 #include "store/object.h"
 
@@ -171,6 +172,7 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
 typedef struct ask_call {
     dp_call call;
     dp_daemon *daemon;
+    dp_trainer_msg question;
 } ask_call;
 
 static void on_answer(void *context, const dp_trainer_msg *reply, const char *why)
@@ -184,17 +186,18 @@ static void on_answer(void *context, const dp_trainer_msg *reply, const char *wh
     if (reply == NULL) {
         dp_call_fail(&self->call, 75, "E0411", "dpnode why   # shows the state of the node",
                      "the trainer did not answer", why);
+        dp_free(self);
+        return;
+    }
+    dp_driver_view view;
+    dp_driver_look(self->daemon->driver, &view);
+    if (reply->kind == DP_TRAINER_SAMPLED) {
+        dp_sampling_reply(&self->call, &self->question, reply->text, view.node.applied, "trainer");
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
-        dp_driver_view view;
-        dp_driver_look(self->daemon->driver, &view);
         dp_group map = dp_map_begin(&packer);
-        if (reply->kind == DP_TRAINER_SAMPLED) {
-            dp_pair_text(&map, "text", reply->text);
-        } else {
-            dp_pair_f64(&map, "loss", reply->loss);
-            dp_pair_f64(&map, "bits_per_byte", reply->bits_per_byte);
-            dp_pair_u64(&map, "tokens", reply->tokens);
-        }
+        dp_pair_f64(&map, "loss", reply->loss);
+        dp_pair_f64(&map, "bits_per_byte", reply->bits_per_byte);
+        dp_pair_u64(&map, "tokens", reply->tokens);
         dp_pair_u64(&map, "round", view.node.applied);
         dp_group_end(&map);
         dp_call_end(&self->call, &packer);
@@ -202,18 +205,25 @@ static void on_answer(void *context, const dp_trainer_msg *reply, const char *wh
     dp_free(self);
 }
 
-static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *question)
+/* The driver of a model that dpnode computes; NULL after an error reply. */
+static dp_driver *computing_driver(dp_daemon *daemon, const dp_call *call)
 {
-    dp_driver *driver = dp_call_driver(daemon, call);
-    if (driver == NULL) {
-        return;
-    }
-    const dp_manifest *const manifest = dp_driver_manifest(driver);
+    dp_driver *const driver = dp_call_driver(daemon, call);
+    const dp_manifest *const manifest = driver != NULL ? dp_driver_manifest(driver) : NULL;
     if (manifest != NULL && dp_manifest_external(manifest)) {
         dp_call_fail(call, 69, "E0412",
                      "dpnode ckpt export DIR   # writes model.safetensors for the script",
                      "dpnode cannot run the model of this run",
                      "model.arch is external: only the script that trains the model can answer");
+        return NULL;
+    }
+    return driver;
+}
+
+static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *question)
+{
+    dp_driver *const driver = computing_driver(daemon, call);
+    if (driver == NULL) {
         return;
     }
     ask_call *self = dp_alloc(1, sizeof *self);
@@ -223,6 +233,7 @@ static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *qu
     }
     self->call = *call;
     self->daemon = daemon;
+    self->question = *question;
     dp_driver_view view;
     dp_driver_look(driver, &view);
     if (strcmp(view.trainer, "up") != 0) {
@@ -235,12 +246,33 @@ static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *qu
                             self)); /* A failure reaches on_answer as well. */
 }
 
+/* How tokens are chosen, where the request says it. False after an error reply. */
+static bool take_sampler(const dp_call *call, const dp_pack_value *parameters, dp_trainer_msg *out)
+{
+    uint64_t top_k = out->top_k;
+    DP_IGNORE(!dp_pack_get_f64(dp_pack_key(parameters, "temperature"), &out->temperature));
+    DP_IGNORE(!dp_pack_get_f64(dp_pack_key(parameters, "top_p"), &out->top_p));
+    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "top_k"), &top_k));
+    out->top_k = top_k < UINT32_MAX ? (uint32_t)top_k : UINT32_MAX;
+    if (out->temperature >= 0 && out->temperature <= DP_SAMPLING_TEMPERATURE_MAX &&
+        out->top_p > 0 && out->top_p <= 1 && out->top_k > 0) {
+        return true;
+    }
+    dp_call_fail(call, 64, "E0001", "dpnode sample --help",
+                 "temperature is 0 to 1000, top_k at least 1, top_p above 0 and at most 1", "");
+    return false;
+}
+
 void dp_method_sample(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    enum { TOKENS_STANDARD = 120, TOKENS_MAX = 2000 };
+    enum { TOKENS_STANDARD = 120, TOKENS_MAX = 2000, TOP_K = 40 };
     static dp_trainer_msg question; /* Loop thread only; large for a stack. */
-    question =
-        (dp_trainer_msg){.kind = DP_TRAINER_SAMPLE, .tokens = TOKENS_STANDARD, .seed = uv_hrtime()};
+    question = (dp_trainer_msg){.kind = DP_TRAINER_SAMPLE,
+                                .tokens = TOKENS_STANDARD,
+                                .seed = uv_hrtime(),
+                                .temperature = 0.8,
+                                .top_k = TOP_K,
+                                .top_p = 1};
     uint64_t tokens = 0;
     if (dp_pack_get_u64(dp_pack_key(parameters, "tokens"), &tokens)) {
         question.tokens = tokens < TOKENS_MAX ? tokens : TOKENS_MAX;
@@ -250,7 +282,17 @@ void dp_method_sample(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         !dp_pack_get_u64(dp_pack_key(parameters, "seed"), &question.seed));
     DP_IGNORE(
         !dp_pack_copy_text(dp_pack_key(parameters, "prompt"), question.text, sizeof question.text));
-    ask(daemon, call, &question);
+    const dp_driver *const driver = computing_driver(daemon, call);
+    if (driver == NULL || !take_sampler(call, parameters, &question)) {
+        return;
+    }
+    const dp_manifest *const manifest = dp_driver_manifest(driver);
+    if (manifest == NULL || dp_manifest_adapts(manifest)) {
+        /* There is no model yet; or a state has adapters alone, and the trainer has their base. */
+        ask(daemon, call, &question);
+        return;
+    }
+    dp_sampling_start(daemon, call, &question, ask);
 }
 
 void dp_method_eval(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)

@@ -1,4 +1,4 @@
-#include "daemon/control/export.h"
+#include "daemon/model/export.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,86 +6,30 @@
 #include "base/alloc.h"
 #include "daemon/control/reply.h"
 #include "daemon/host/tool.h"
+#include "daemon/model/model_files.h"
 #include "daemon/peer/driver.h"
-#include "store/ckpt.h"
-#include "store/object.h"
 
 typedef struct export_job {
     dp_store_thread_job job;
     dp_daemon *daemon;
     dp_call call;
-    dp_run_identity facts;
-    dp_hash tokenizer; /* or the table of tensors */
-    dp_hash init;      /* zero: drawn from the seed */
-    dp_hash base;      /* below adapters; zero: there are none, or it is not needed */
-    bool adapts;
+    dp_model_files files; /* the tool's inputs */
     bool external;
-    bool first;                      /* no round has been decided */
-    char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
+    bool adapts;
     char path[DP_CONFIG_PATH_MAX];
     dp_export_form form;
-    dp_ckpt ckpt;
     dp_status status;
 } export_job;
-
-static dp_status write_object(const export_job *self, dp_store *store, const dp_hash *root,
-                              const char *name)
-{
-    dp_object_info info;
-    dp_buf buf;
-    uint8_t *room = NULL;
-    DP_TRY(dp_object_stat(store, root, &info));
-    dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
-    dp_status status = dp_buf_reserve(&buf, info.size, &room);
-    if (status == DP_OK) {
-        status = dp_object_read(store, root, room, info.size);
-    }
-    if (status == DP_OK) {
-        status = dp_tool_file(self->folder, name, dp_view_of(room, info.size));
-    }
-    dp_buf_close(&buf);
-    return status;
-}
-
-/* The newest checkpoint. Before the first one the weights are those that the run began from, if it
- * has them as an object. */
-static dp_status write_state(export_job *self, dp_store *store)
-{
-    dp_buf buf;
-    uint32_t n_bad = 0;
-    dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
-    dp_status status = dp_ckpt_load(store, &self->facts.run, &self->ckpt, &buf, &n_bad);
-    if (status == DP_OK) {
-        status = dp_tool_file(self->folder, "state", dp_buf_view(&buf));
-    }
-    dp_buf_close(&buf);
-    if (status == DP_NOTFOUND && self->first && n_bad == 0 && !dp_hash_is_zero(&self->init)) {
-        self->ckpt.round = 0;
-        status = write_object(self, store, &self->init, "state");
-    }
-    return status;
-}
-
-static dp_status write_inputs(export_job *self, dp_store *store)
-{
-    DP_TRY(dp_tool_file(self->folder, "manifest",
-                        dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
-    DP_TRY(write_state(self, store));
-    if (!dp_hash_is_zero(&self->base)) {
-        DP_TRY(write_object(self, store, &self->base, "base"));
-    }
-    return write_object(self, store, &self->tokenizer, "tokenizer.json");
-}
 
 static void run_export(dp_store_thread_job *job, dp_store *store)
 {
     export_job *self = (export_job *)job;
-    self->status = write_inputs(self, store);
+    self->status = dp_model_files_write(&self->files, store);
 }
 
 static void finish(export_job *self)
 {
-    dp_tool_folder_remove(self->folder);
+    dp_model_files_close(&self->files);
     dp_free(self);
 }
 
@@ -112,8 +56,8 @@ static void on_tool(void *context, int exit, const char *output)
     dp_packer packer;
     if (exit == 0) {
         dp_event_log_add(self->call.daemon->event_log, DP_LOG_INFO, DP_EXPORT_DONE,
-                         self->ckpt.round, NULL, "exported round %llu to %.200s",
-                         (unsigned long long)self->ckpt.round, self->path);
+                         self->files.round, NULL, "exported round %llu to %.200s",
+                         (unsigned long long)self->files.round, self->path);
     }
     if (exit != 0) {
         dp_call_fail(&self->call, 74, "E0405",
@@ -122,7 +66,7 @@ static void on_tool(void *context, int exit, const char *output)
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "path", self->path);
-        dp_pair_u64(&map, "round", self->ckpt.round);
+        dp_pair_u64(&map, "round", self->files.round);
         dp_group list = dp_array_begin(dp_pair(&map, "files"));
         for (size_t i = 0; i < n_files; i++) {
             dp_pack_text(dp_item(&list), files[i]);
@@ -137,10 +81,10 @@ static void on_tool(void *context, int exit, const char *output)
 static void done_export(dp_store_thread_job *job)
 {
     export_job *self = (export_job *)job;
-    char manifest[DP_CONFIG_PATH_MAX + 64];
-    char state[DP_CONFIG_PATH_MAX + 64];
-    char tokenizer[DP_CONFIG_PATH_MAX + 64];
-    char base[DP_CONFIG_PATH_MAX + 64];
+    char manifest[DP_MODEL_FILES_PATH_MAX];
+    char state[DP_MODEL_FILES_PATH_MAX];
+    char tokenizer[DP_MODEL_FILES_PATH_MAX];
+    char base[DP_MODEL_FILES_PATH_MAX];
     char mask[16];
     if (self->status != DP_OK) {
         const bool none = self->status == DP_NOTFOUND;
@@ -151,12 +95,12 @@ static void done_export(dp_store_thread_job *job)
         finish(self);
         return;
     }
-    snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
-    snprintf(state, sizeof state, "%s/state", self->folder);
-    snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
-    snprintf(base, sizeof base, "%s/base", self->folder);
+    dp_model_files_path(&self->files, DP_MODEL_FILES_MANIFEST, manifest);
+    dp_model_files_path(&self->files, DP_MODEL_FILES_STATE, state);
+    dp_model_files_path(&self->files, DP_MODEL_FILES_TOKENIZER, tokenizer);
+    dp_model_files_path(&self->files, DP_MODEL_FILES_BASE, base);
     const bool one = self->form.option[0] != '\0';
-    const bool below = !dp_hash_is_zero(&self->base);
+    const bool below = !dp_hash_is_zero(&self->files.base);
     snprintf(mask, sizeof mask, "%03o", self->form.umask);
     const char *arguments[16] = {"--export", manifest,  state, tokenizer,
                                  self->path, "--umask", mask};
@@ -185,9 +129,8 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
                      const dp_export_form *form)
 {
     const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
-    dp_driver_view view;
     export_job *job = dp_alloc(1, sizeof *job);
-    if (manifest == NULL || job == NULL || dp_tool_folder(daemon, job->folder) != DP_OK) {
+    if (manifest == NULL || job == NULL || dp_model_files_open(&job->files, daemon) != DP_OK) {
         dp_call_fail(call, 75, "E0404", "dpnode rounds -f   # wait for the first round",
                      "there is no checkpoint to export yet",
                      "the manifest has not arrived, or the disk is full");
@@ -198,16 +141,11 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
     job->job.done = done_export;
     job->daemon = daemon;
     job->call = *call;
-    job->facts = *dp_driver_run_identity(daemon->driver);
-    job->tokenizer = manifest->tokenizer;
-    job->init = manifest->init;
     job->external = dp_manifest_external(manifest);
     job->adapts = dp_manifest_adapts(manifest);
     if (form->merged || form->option[0] != '\0') {
-        job->base = manifest->base;
+        job->files.base = manifest->base;
     }
-    dp_driver_look(daemon->driver, &view);
-    job->first = view.running && view.node.round == 0;
     snprintf(job->path, sizeof job->path, "%s", path);
     job->form = *form;
     if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {

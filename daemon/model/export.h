@@ -1,6 +1,6 @@
 /* `ckpt export`: dpnode-worker writes the newest checkpoint as a Hugging Face folder. */
-#ifndef DP_DAEMON_CONTROL_EXPORT_H
-#define DP_DAEMON_CONTROL_EXPORT_H
+#ifndef DP_DAEMON_MODEL_EXPORT_H
+#define DP_DAEMON_MODEL_EXPORT_H
 
 #include "daemon/control/control.h"
 
@@ -18,8 +18,5 @@ typedef struct dp_export_form {
 /* Replies to call at the end. path: absolute; created if absent. */
 void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
                      const dp_export_form *form);
-
-/* The entry of the event log for a finished export. */
-#define DP_EXPORT_DONE "model.exported"
 
 #endif

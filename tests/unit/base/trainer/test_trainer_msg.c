@@ -62,6 +62,9 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .taken = 0x80000001U,
         .keep = 128,
         .scale = 65536,
+        .temperature = 0.75,
+        .top_k = 40,
+        .top_p = 0.9,
         .own_count = 1ULL << 61,
         .judged = {.failed = true,
                    .compared = true,
@@ -131,6 +134,20 @@ static void fields_of_an_apply_survive_the_trip(void **state)
     assert_int_equal(back.n_items, DP_TRAINER_ITEMS_MAX);
     assert_memory_equal(back.q, msg.q, sizeof back.q);
     assert_int_equal(back.seed, 0); /* An APPLY does not carry it. */
+    dp_buf_close(&buf);
+}
+
+static void a_question_for_text_survives_the_trip(void **state)
+{
+    const dp_trainer_msg msg = full_message(DP_TRAINER_SAMPLE);
+    static dp_trainer_msg back;
+    dp_buf buf = encoded(&msg);
+
+    (void)state;
+    CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+    assert_string_equal(back.text, msg.text);
+    assert_true(back.temperature == 0.75 && back.top_p == 0.9);
+    assert_int_equal(back.top_k, 40);
     dp_buf_close(&buf);
 }
 
@@ -503,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_a_name_and_comes_back_as_it_was),
         cmocka_unit_test(fields_of_an_apply_survive_the_trip),
+        cmocka_unit_test(a_question_for_text_survives_the_trip),
         cmocka_unit_test(limits_of_the_owner_and_a_rest_survive_the_trip),
         cmocka_unit_test(fields_of_parts_are_read_back),
         cmocka_unit_test(shares_and_cuts_that_are_none_are_refused),

@@ -544,7 +544,8 @@ static void looking_at_theta_leaves_training_alone(void **state)
     CHECK(some.tokens == TINY_CONTEXT && all.tokens > some.tokens && all.bits_per_byte > 0);
     dp_buf text;
     dp_buf_init(&text, BUF_MAX);
-    CHECK_OK(dp_trainer_sample(x.trainer, "", 50, 1, &text));
+    const dp_sampler sampler = {.temperature = 1.0F, .seed = 1};
+    CHECK_OK(dp_trainer_sample(x.trainer, &sampler, "", 50, &text));
     CHECK(text.size > 0 && memchr(text.data, 0, text.size) == NULL);
     dp_buf_close(&text);
     CHECK(memcmp(params, dp_trainer_params(x.trainer), 4 * x.n) == 0);

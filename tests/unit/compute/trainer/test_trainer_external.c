@@ -50,7 +50,7 @@ static void it_waits_and_takes_no_step(void **state)
     CHECK(reach.leased == 0 && reach.own == 0);
     dp_buf_init(&text, 100);
     CHECK_STATUS(dp_trainer_eval(t, NULL, 0, &score), DP_UNSUPPORTED);
-    CHECK_STATUS(dp_trainer_sample(t, "x", 1, 1, &text), DP_UNSUPPORTED);
+    CHECK_STATUS(dp_trainer_sample(t, &(dp_sampler){.top_k = 1}, "x", 1, &text), DP_UNSUPPORTED);
     dp_buf_close(&text);
     dp_trainer_close(t);
     any_run_close(&run);

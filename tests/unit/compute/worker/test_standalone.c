@@ -340,6 +340,43 @@ static void the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_
     close_bench(&b);
 }
 
+/* Text of a folder with a seed, on so many threads. The caller closes it. */
+static dp_buf text_of(bench *b, size_t threads, uint64_t *steps, dp_status expected)
+{
+    const dp_standalone_look look = {.folder = b->out, .threads = threads};
+    const dp_sampler sampler = {.temperature = 0.9F, .top_k = 50, .top_p = 0.95F, .seed = 7};
+    dp_buf text;
+    dp_buf_init(&text, 1 << 20);
+    CHECK_STATUS(
+        dp_standalone_sample(&look, &sampler, "a", 3 * TINY_CONTEXT, &text, steps, &b->why),
+        expected);
+    return text;
+}
+
+static void text_follows_the_seed_and_is_of_the_newest_checkpoint_that_is_whole(void **state)
+{
+    (void)state;
+    bench b;
+    uint64_t steps = 0;
+    open_bench(&b);
+    CHECK_OK(train(&b, false));
+    dp_buf one = text_of(&b, 1, &steps, DP_OK);
+    dp_buf two = text_of(&b, 2, &steps, DP_OK); /* THREADS do not matter */
+    CHECK(steps == STEPS && one.size > 1 && one.data[0] == 'a');
+    CHECK(dp_view_equal(dp_buf_view(&one), dp_buf_view(&two)));
+    damage(&b, STEPS, 4000);
+    dp_buf before = text_of(&b, 1, &steps, DP_OK);
+    CHECK(steps == 10 && !dp_view_equal(dp_buf_view(&one), dp_buf_view(&before)));
+    damage(&b, 10, 4000);
+    dp_buf none = text_of(&b, 1, &steps, DP_BADHASH);
+    CHECK(none.size == 0 && strstr(b.why.text, "is damaged") != NULL);
+    dp_buf_close(&none);
+    dp_buf_close(&before);
+    dp_buf_close(&two);
+    dp_buf_close(&one);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_card_that_cannot_train_adapters_is_told_before_anything_is_made),
         cmocka_unit_test(two_processes_do_not_train_in_one_folder),
         cmocka_unit_test(the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data),
+        cmocka_unit_test(text_follows_the_seed_and_is_of_the_newest_checkpoint_that_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ckpt.list, ckpt.verify, ckpt.export, sample, eval: questions about the model. The trainer and the
  * export are played. */
-#include "daemon/control/export.h"
+#include "daemon/model/export.h"
+#include "daemon/model/sampling.h"
 #include "store/ckpt.h"
 #include "store/inside.h"
 #include "tests/unit/daemon/call_kit.h"
@@ -13,6 +14,9 @@ static struct {
     uint32_t n_exports;
     char path[DP_CONFIG_PATH_MAX];
     dp_export_form form;
+    uint32_t n_samplings;
+    dp_trainer_msg sampled; /* the question of the last */
+    bool has_checkpoint;
 } net;
 
 dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer,
@@ -34,6 +38,30 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
     net.n_exports++;
     net.form = *form;
     snprintf(net.path, sizeof net.path, "%s", path);
+}
+
+void dp_sampling_start(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *question,
+                       dp_sampling_without *without)
+{
+    net.n_samplings++;
+    net.sampled = *question;
+    if (!net.has_checkpoint) {
+        without(daemon, call, question);
+    }
+}
+
+void dp_sampling_reply(const dp_call *call, const dp_trainer_msg *question, const char *text,
+                       uint64_t round, const char *source)
+{
+    dp_packer packer;
+    (void)question;
+    CHECK(dp_call_begin(call, DP_CONTROL_REPLY, &packer));
+    dp_group map = dp_map_begin(&packer);
+    dp_pair_text(&map, "text", text);
+    dp_pair_u64(&map, "round", round);
+    dp_pair_text(&map, "source", source);
+    dp_group_end(&map);
+    dp_call_end(call, &packer);
 }
 
 static void open_node(void)
@@ -151,10 +179,33 @@ static void exports_that_cannot_be_are_refused(void **state)
     call_close();
 }
 
-static void a_sample_goes_to_the_trainer_and_comes_back_with_its_round(void **state)
+static void a_sample_is_of_a_checkpoint_with_the_sampler_that_was_asked_for(void **state)
 {
     (void)state;
     open_node();
+    call_kit.has_manifest = true;
+    net.has_checkpoint = true;
+    CALL_ALONE(dp_method_sample);
+    assert_true(net.n_samplings == 1 && net.n_asked == 0);
+    assert_true(net.sampled.temperature == 0.8 && net.sampled.top_p == 1);
+    assert_int_equal(net.sampled.top_k, 40);
+    CALL(dp_method_sample, NUMBER("top_k", 7), NUMBER("temperature", 0), NUMBER("seed", 3));
+    assert_true(net.n_samplings == 2 && net.sampled.temperature == 0 && net.sampled.seed == 3);
+    assert_int_equal(net.sampled.top_k, 7);
+    CALL(dp_method_sample, NUMBER("top_k", 0));
+    assert_true(call_failed("E0001", 64));
+    CALL(dp_method_sample, NUMBER("top_p", 2));
+    assert_true(call_failed("E0001", 64));
+    CALL(dp_method_sample, NUMBER("temperature", 1001));
+    assert_true(call_failed("E0001", 64) && net.n_samplings == 2);
+    call_close();
+}
+
+static void without_a_checkpoint_a_sample_goes_to_the_trainer(void **state)
+{
+    (void)state;
+    open_node();
+    call_kit.has_manifest = true;
     CALL(dp_method_sample, TEXT("prompt", "In the"), NUMBER("tokens", 5000), NUMBER("seed", 9));
     assert_true(net.question.kind == DP_TRAINER_SAMPLE && net.question.seed == 9);
     assert_int_equal(net.question.tokens, 2000); /* At most. */
@@ -162,6 +213,7 @@ static void a_sample_goes_to_the_trainer_and_comes_back_with_its_round(void **st
     const dp_trainer_msg reply = {.kind = DP_TRAINER_SAMPLED, .text = "beginning"};
     net.answer(net.context, &reply, NULL);
     assert_string_equal(text_at(call_body(), "text"), "beginning");
+    assert_string_equal(text_at(call_body(), "source"), "trainer");
     assert_int_equal(number_at(call_body(), "round"), 12);
     CALL_ALONE(dp_method_sample);
     assert_int_equal(net.question.tokens, 120);
@@ -234,7 +286,8 @@ int main(void)
         cmocka_unit_test(without_a_run_memory_or_room_nothing_is_read),
         cmocka_unit_test(an_export_has_a_folder_and_one_kind_of_file),
         cmocka_unit_test(exports_that_cannot_be_are_refused),
-        cmocka_unit_test(a_sample_goes_to_the_trainer_and_comes_back_with_its_round),
+        cmocka_unit_test(a_sample_is_of_a_checkpoint_with_the_sampler_that_was_asked_for),
+        cmocka_unit_test(without_a_checkpoint_a_sample_goes_to_the_trainer),
         cmocka_unit_test(an_evaluation_comes_back_with_loss_and_tokens),
         cmocka_unit_test(nobody_hears_an_answer_after_going_away),
         cmocka_unit_test(a_trainer_that_is_not_up_is_not_asked),
