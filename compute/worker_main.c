@@ -53,7 +53,6 @@
 #include "compute/machine/tool.h"
 #include "compute/worker/data_tool.h"
 #include "compute/worker/machine_info.h"
-#include "compute/worker/sample_tool.h"
 #include "compute/worker/standalone.h"
 #include "compute/worker/standalone_tool.h"
 #include "compute/worker/worker.h"
@@ -92,6 +91,7 @@ typedef struct arguments {
     const char *base; /* NULL: none */
     bool merged;
     const char *script; /* NULL: no socket for scripts */
+    bool best;
 } arguments;
 
 static int usage(FILE *out)
@@ -103,7 +103,7 @@ static int usage(FILE *out)
           "                     [--backend B] [--threads N] [--processes N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN]\n"
           "                     [--gguf TYPE | --llmc TYPE | --merged] [--base FILE]\n"
-          "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER\n"
+          "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--best]\n"
           "                     [--gguf TYPE | --llmc TYPE | --merged]\n"
           "       dpnode-worker --model WEIGHTS\n"
           "       dpnode-worker --tensors FILE\n"
@@ -152,6 +152,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"patience", required_argument, NULL, 'i'},
                                             {"umask", required_argument, NULL, 'u'},
                                             {"script", required_argument, NULL, 's'},
+                                            {"best", no_argument, NULL, 'B'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const struct {
@@ -177,6 +178,7 @@ static bool parse(int argc, char **argv, arguments *args)
         args->mode = is_mode ? option : args->mode;
         args->help = args->help || option == 'h';
         args->has_fd = args->has_fd || option == 'f';
+        args->best = args->best || option == 'B';
         args->backend = option == 'b' ? optarg : args->backend;
         args->from = option == 'r' ? optarg : args->from;
         args->manifest = option == 'a' ? optarg : args->manifest;
@@ -199,7 +201,9 @@ static int export_solo(const arguments *args, char **words)
 {
     dp_why why = {{0}};
     uint64_t steps = 0;
-    const dp_standalone_look look = {.folder = words[0], .threads = (size_t)args->threads};
+    const dp_standalone_look look = {.folder = words[0],
+                                     .threads = (size_t)args->threads,
+                                     .which = args->best ? DP_STANDALONE_BEST : DP_STANDALONE_LAST};
     const dp_export_job to = {
         .folder = words[1], .gguf = args->gguf, .llmc = args->llmc, .merged = args->merged};
     const char *const *files = NULL;

@@ -39,10 +39,10 @@ _dpnode() {
     'ckpt') words='ls verify export --help' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
-    'ckpt export') words="--gguf --llmc --from --force $common" ;;
-    'sample'*) words="--prompt --tokens --seed --temperature --top-k --top-p --threads $common" ;;
-    'eval'*) words="--tokens --data $common" ;;
-    'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;
+    'ckpt export') words="--gguf --llmc --from --best --force $common" ;;
+    'sample'*) words="--prompt --tokens --seed --temperature --top-k --top-p --best --threads $common" ;;
+    'eval'*) words="--tokens --best --data $common" ;;
+    'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds --val-steps --val-tokens --patience --metrics --tensorboard $common" ;;
     'data') words='tokenize info verify --help' ;;
     'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens $common" ;;
     'data info') words="--format $common" ;;

@@ -76,7 +76,7 @@ ROOMS = {
         "model": "control owner host history net peer trainer",
         ".": "control model owner history host net peer trainer",
     },
-    "cli": {".": "", "start": ".", "doctor": ".", "watch": ".", "web": ". doctor watch", "top": ". watch", "verbs": ". start doctor top watch web"},
+    "cli": {".": "", "start": ".", "doctor": ".", "watch": ".", "figures": ".", "web": ". doctor figures watch", "top": ". watch", "verbs": ". start doctor figures top watch web"},
 }
 # The exception: sources of these rooms still include the struct of the whole node.
 ROOM_FILES_MAX = 35

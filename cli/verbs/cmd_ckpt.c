@@ -166,6 +166,9 @@ static int export_trained(const dp_cmd *cmd, const char *folder, const char *pat
     if (dp_cmd_option(cmd, "merged") != NULL) {
         dp_cli_words_add(&words, "--merged");
     }
+    if (dp_cmd_option(cmd, "best") != NULL) {
+        dp_cli_words_add(&words, "--best");
+    }
     const dp_status status = dp_cli_tool_run(&tool, words.list);
     if (status != DP_OK) {
         return dp_cli_tool_missing(cmd, status);
@@ -194,6 +197,12 @@ static int run_export(dp_cmd *cmd)
         (folder != NULL && dp_path_absolute(folder, from) != DP_OK)) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0403", "give a shorter path", "the path is too long",
                      cmd->args[0]);
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (folder == NULL && dp_cmd_option(cmd, "best") != NULL) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode ckpt export DIR --from FOLDER --best",
+                     "--best needs a folder of `dpnode train`",
+                     "a run of peers has one state for each round");
         return dp_cmd_fail(cmd, &error);
     }
     if (would_replace(cmd, path, &error)) {
@@ -250,5 +259,6 @@ const dp_verb dp_verb_ckpt_export = {
                 {"merged", 0, NULL, "of a run with adapters: write the whole model, base included"},
                 {"from", 0, "FOLDER",
                  "folder of `dpnode train`: export its newest checkpoint, without a daemon"},
+                {"best", 0, NULL, "with --from: the checkpoint of the lowest held-out loss"},
                 {"force", 0, NULL, "overwrite an existing model"}},
 };

@@ -80,6 +80,9 @@ static int sample_folder(const dp_cmd *cmd, uint64_t seed)
     }
     snprintf(number, sizeof number, "%llu", (unsigned long long)seed);
     dp_cli_words_pair(&words, "--seed", number);
+    if (dp_cmd_option(cmd, "best") != NULL) {
+        dp_cli_words_add(&words, "--best");
+    }
     const dp_status status = dp_cli_tool_run(tool, words.list);
     int exit = 0;
     if (status != DP_OK) {
@@ -145,10 +148,11 @@ static int sample_run(const dp_cmd *cmd, const wish *w)
     dp_control_error error;
     dp_client client;
     json_t *result = NULL;
-    if (dp_cmd_option(cmd, "threads") != NULL) {
-        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode sample FOLDER --threads N",
-                     "--threads needs a folder of `dpnode train`",
-                     "beside a daemon's trainer a text takes one thread");
+    if (dp_cmd_option(cmd, "threads") != NULL || dp_cmd_option(cmd, "best") != NULL) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode sample FOLDER --threads N --best",
+                     "--threads and --best need a folder of `dpnode train`",
+                     "a daemon's text is of its newest checkpoint, and takes one thread beside the "
+                     "trainer");
         return dp_cmd_fail(cmd, &error);
     }
     if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
@@ -202,6 +206,7 @@ const dp_verb dp_verb_sample = {
                  "0: always the most likely token; 1: as the model has it [0.8]"},
                 {"top-k", 'k', "N", "only the N most likely tokens [40]"},
                 {"top-p", 0, "X", "only the most likely tokens whose probabilities sum to X [1]"},
+                {"best", 0, NULL, "with FOLDER: the checkpoint of the lowest held-out loss"},
                 {"threads", 0, "N",
                  "with FOLDER: number of threads; does not affect the text [all processors]"}},
 };
@@ -218,10 +223,10 @@ static int run_eval(dp_cmd *cmd)
     if (cmd->n_args > 0) {
         return dp_train_eval(cmd);
     }
-    if (dp_cmd_option(cmd, "data") != NULL) {
-        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode eval FOLDER --data FILE",
-                     "--data needs a folder of `dpnode train`",
-                     "the daemon measures on the run's held-out text");
+    if (dp_cmd_option(cmd, "data") != NULL || dp_cmd_option(cmd, "best") != NULL) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode eval FOLDER --data FILE --best",
+                     "--data and --best need a folder of `dpnode train`",
+                     "the daemon measures its model on the run's held-out text");
         return dp_cmd_fail(cmd, &error);
     }
     if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
@@ -259,5 +264,6 @@ const dp_verb dp_verb_eval = {
         "  dpnode eval\n  dpnode eval -n 20000 --json\n  dpnode eval run --data other.txt\n",
     .n_args_max = 1,
     .options = {{"tokens", 'n', "N", "number of tokens; 0: all [0]"},
+                {"best", 0, NULL, "with FOLDER: the checkpoint of the lowest held-out loss"},
                 {"data", 0, "FILE", "with FOLDER: text or token shard to measure on"}},
 };

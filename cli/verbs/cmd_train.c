@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/figures/train_figures.h"
 #include "cli/json.h"
 #include "cli/plan.h"
 #include "cli/print.h"
@@ -25,6 +26,7 @@ typedef struct training {
     bool stopped;     /* reported by the worker */
     bool adapts;      /* adapters are trained */
     uint64_t told_ms; /* time of the last printed line about a step */
+    dp_train_figures figures;
     dp_cli_tool tool; /* large */
 } training;
 
@@ -67,10 +69,42 @@ static void print_step(training *t, const json_t *e)
     t->told_ms = now;
 }
 
+static void print_validation(const json_t *e)
+{
+    const json_t *const best = json_object_get(e, "best");
+    printf("%s held out at step %lld: loss %.4f, perplexity %.2f, %.4f bits per byte",
+           dp_print_mark(dp_json_flag(e, "is_best") == 1), dp_json_int(e, "step", 0),
+           dp_json_real(e, "loss", (double)NAN), dp_json_real(e, "perplexity", (double)NAN),
+           dp_json_real(e, "bits_per_byte", (double)NAN));
+    if (dp_json_flag(e, "is_best") == 1) {
+        printf("; the best so far");
+    } else if (json_is_object(best)) {
+        printf("; the best was %.4f at step %lld", dp_json_real(best, "loss", (double)NAN),
+               dp_json_int(best, "step", 0));
+    }
+    putchar('\n');
+}
+
+/* The best checkpoint, if the last one is another. */
+static void print_best(const training *t, const json_t *e)
+{
+    const json_t *const best = json_object_get(e, "best");
+    if (json_is_object(best) && dp_json_int(best, "step", 0) != dp_json_int(e, "step", 0)) {
+        printf("  lowest held-out loss: %.4f at step %lld; its checkpoint: dpnode ckpt export DIR "
+               "--from %s --best\n",
+               dp_json_real(best, "loss", (double)NAN), dp_json_int(best, "step", 0), t->folder);
+    }
+}
+
 static void print_end(training *t, const json_t *e)
 {
     char rate[DP_PRINT_CELL_MAX];
     dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
+    if (dp_json_flag(e, "early") == 1) {
+        printf("%s ended early: the held-out loss has not fallen since step %lld (--patience); to "
+               "train on: dpnode train --resume --out %s\n",
+               dp_print_mark(true), dp_json_int(json_object_get(e, "best"), "step", 0), t->folder);
+    }
     if (t->stopped) {
         printf("%s stopped and saved at step %lld; to continue: dpnode train --resume --out %s\n",
                dp_print_mark(true), dp_json_int(e, "step", 0), t->folder);
@@ -83,6 +117,7 @@ static void print_end(training *t, const json_t *e)
     }
     putchar('\n');
     printf("  state %.16s; measure it: dpnode eval %s\n", dp_json_text(e, "hash", ""), t->folder);
+    print_best(t, e);
 }
 
 static void print_event(training *t, const char *event, const json_t *e)
@@ -104,10 +139,25 @@ static void print_event(training *t, const char *event, const json_t *e)
                dp_print_mark(true), t->folder, dp_json_int(e, "step", 0),
                dp_json_int(e, "target", 0), dp_json_int(e, "threads", 0),
                dp_json_int(e, "rows", 0));
+    } else if (strcmp(event, "validation") == 0) {
+        print_validation(e);
     } else if (strcmp(event, "end") == 0) {
         print_end(t, e);
     }
     fflush(stdout);
+}
+
+/* Trouble with a file of figures. With --json as the worker's own notes are. */
+static void on_warning(void *context, const char *sentence)
+{
+    training *const t = context;
+    json_t *const note = json_pack("{s:s,s:s}", "event", "note", "why", sentence);
+    if (t->cmd->json) {
+        DP_IGNORE(dp_cmd_print(json_incref(note)) != 0);
+    } else {
+        print_event(t, "note", note);
+    }
+    json_decref(note);
 }
 
 static void on_line(void *context, const char *line)
@@ -118,6 +168,7 @@ static void on_line(void *context, const char *line)
         return;
     }
     const char *const event = dp_json_text(e, "event", "");
+    dp_train_figures_take(&t->figures, e, dp_print_now_ms());
     t->stopped = t->stopped || (strcmp(event, "end") == 0 && dp_json_flag(e, "stopped") == 1);
     if (t->cmd->json) {
         DP_IGNORE(dp_cmd_print(json_incref(e)) != 0); /* The worker gets it by its own pipe. */
@@ -163,8 +214,19 @@ static int follow(const dp_cmd *cmd, const dp_cli_words *words, const char *fold
     t->cmd = cmd;
     t->folder = folder;
     t->terminal = isatty(STDOUT_FILENO) == 1;
+    t->figures.warn = on_warning;
+    t->figures.context = t;
+    if (!dp_train_figures_open(&t->figures, dp_cmd_option(cmd, "metrics"),
+                               dp_cmd_option(cmd, "tensorboard"))) {
+        dp_control_error error;
+        free(t);
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode train ... --metrics FILE",
+                     "--metrics is empty or too long", "");
+        return dp_cmd_fail(cmd, &error);
+    }
     const dp_status status = dp_cli_tool_follow(&t->tool, words->list, on_line, t);
     close_line(t);
+    dp_train_figures_close(&t->figures);
     int exit = t->stopped ? DP_EXIT_INTERRUPTED : 0;
     if (status != DP_OK) {
         exit = dp_cli_tool_missing(cmd, status);
@@ -177,9 +239,9 @@ static int follow(const dp_cmd *cmd, const dp_cli_words *words, const char *fold
 
 static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *folder)
 {
-    static const char *const passed[] = {"--steps",      "--threads",      "--rows",
-                                         "--save-steps", "--save-seconds", "--backend",
-                                         "--processes"};
+    static const char *const passed[] = {
+        "--steps",   "--threads",   "--rows",      "--save-steps", "--save-seconds",
+        "--backend", "--processes", "--val-steps", "--val-tokens", "--patience"};
     char path[DP_CLI_TOOL_PATH_MAX];
     int fd = -1;
     dp_cli_words words = {.count = 0};
@@ -283,7 +345,13 @@ const dp_verb dp_verb_train = {
                 {"rows", 0, "N",
                  "sequences at a time, set at the first start [2,048 tokens; on a GPU 8,192]"},
                 {"save-steps", 0, "N", "save a checkpoint every N steps"},
-                {"save-seconds", 0, "N", "save a checkpoint every N seconds; 0: never [300]"}},
+                {"save-seconds", 0, "N", "save a checkpoint every N seconds; 0: never [300]"},
+                {"val-steps", 0, "N",
+                 "measure the loss of held-out text every N steps; 0: never [20 times in all]"},
+                {"val-tokens", 0, "N", "on at most N tokens of it [65536]"},
+                {"patience", 0, "N", "end after N measurements without a lower one; 0: never [0]"},
+                {"metrics", 0, "FILE", "append the figures of each step, as lines of JSON"},
+                {"tensorboard", 0, "DIR", "write them as an event file for TensorBoard"}},
 };
 
 /* ---- eval FOLDER ---- */
@@ -315,6 +383,9 @@ int dp_train_eval(const dp_cmd *cmd)
     dp_cli_words_pair(&words, "eval", cmd->args[0]);
     dp_cli_words_option(&words, cmd, "--data");
     dp_cli_words_option(&words, cmd, "--tokens");
+    if (dp_cmd_option(cmd, "best") != NULL) {
+        dp_cli_words_add(&words, "--best");
+    }
     const dp_status status = dp_cli_tool_run(tool, words.list);
     int exit = 0;
     if (status != DP_OK) {

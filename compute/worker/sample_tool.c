@@ -1,4 +1,5 @@
-#include "compute/worker/sample_tool.h"
+/* dpnode-worker sample. */
+#include "compute/worker/standalone_tool.h"
 
 #include <getopt.h>
 #include <jansson.h>
@@ -29,7 +30,7 @@ enum {
 
 static int usage(void)
 {
-    fputs("usage: dpnode-worker sample FOLDER [--prompt TEXT] [OPTIONS]\n"
+    fputs("usage: dpnode-worker sample FOLDER [--best] [--prompt TEXT] [OPTIONS]\n"
           "       dpnode-worker sample MANIFEST STATE TOKENIZER [--prompt-file FILE] [OPTIONS]\n"
           "options: [--tokens N] [--seed N] [--temperature X] [--top-k N] [--top-p X]\n"
           "         [--threads N] [--nice N]\n",
@@ -49,6 +50,7 @@ typedef struct arguments {
     uint64_t nice;
     double temperature;
     double top_p;
+    bool best;
 } arguments;
 
 static bool take(arguments *args, int option, const char *value)
@@ -68,6 +70,7 @@ static bool take(arguments *args, int option, const char *value)
             return dp_tool_number(value, numbers[i].least, numbers[i].most, numbers[i].value);
         }
     }
+    args->best = args->best || option == 'B';
     args->prompt = option == 'p' ? value : args->prompt;
     args->prompt_file = option == 'f' ? value : args->prompt_file;
     switch (option) {
@@ -91,6 +94,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"top-p", required_argument, NULL, 'P'},
                                             {"threads", required_argument, NULL, 'j'},
                                             {"nice", required_argument, NULL, 'N'},
+                                            {"best", no_argument, NULL, 'B'},
                                             {NULL, 0, NULL, 0}};
     int option;
     optind = 0; /* GNU: begin anew, at argv[1] */
@@ -204,6 +208,8 @@ static dp_status sample(const arguments *args, const char *prompt, dp_buf *text,
         printed = print_text(text);
     } else {
         const dp_standalone_look look = {.folder = args->files[0],
+                                         .which =
+                                             args->best ? DP_STANDALONE_BEST : DP_STANDALONE_LAST,
                                          .threads = (size_t)args->threads};
         const uint64_t start = dp_now_us();
         uint64_t steps = 0;

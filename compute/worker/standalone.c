@@ -1,8 +1,10 @@
 #include "compute/worker/standalone.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <time.h>
 
+#include "base/run/samples.h"
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/process_group_cards.h"
 #include "compute/format/hf_config.h"
@@ -32,6 +34,8 @@ typedef struct solo {
     double train_s;
     double step_s; /* smoothed */
     uint64_t done_here;
+    uint64_t val_every; /* steps; 0: never */
+    dp_standalone_best best;
 } solo;
 
 static double now_s(void)
@@ -163,7 +167,8 @@ static dp_status open_trainer(solo *s, dp_why *why)
 static dp_status save(solo *s, dp_why *why)
 {
     const double start = now_s();
-    DP_TRY(dp_standalone_save(s->folder.path, s->trainer, &s->head, &s->hash, why));
+    DP_TRY(dp_standalone_save(s->folder.path, DP_STANDALONE_LAST, s->trainer, &s->head, &s->hash,
+                              why));
     s->saved_at = now_s();
     dp_standalone_event event = event_of(s, DP_STANDALONE_SAVED);
     event.took_s = s->saved_at - start;
@@ -217,11 +222,11 @@ static dp_status begin(solo *s, dp_why *why)
 static dp_status take_up(solo *s, dp_why *why)
 {
     uint64_t steps[DP_STANDALONE_FILES_MAX];
-    const size_t count = dp_standalone_list(s->folder.path, steps);
+    const size_t count = dp_standalone_list(s->folder.path, DP_STANDALONE_LAST, steps);
     dp_status status =
         dp_why_set(why, DP_NOTFOUND, "%.300s holds no checkpoint to resume from", s->folder.path);
     for (size_t i = 0; i < count; i++) {
-        status = dp_standalone_peek(s->folder.path, steps[i], &s->head, why);
+        status = dp_standalone_peek(s->folder.path, DP_STANDALONE_LAST, steps[i], &s->head, why);
         if (status == DP_OK && (!dp_hash_equal(&s->head.manifest, &s->folder.hash) ||
                                 s->head.rows > s->folder.manifest.batch_rows)) {
             status =
@@ -234,7 +239,8 @@ static dp_status take_up(solo *s, dp_why *why)
             DP_TRY(dp_trainer_init(s->trainer));
         }
         if (status == DP_OK) {
-            status = dp_standalone_load(s->folder.path, &s->head, s->trainer, why);
+            status =
+                dp_standalone_load(s->folder.path, DP_STANDALONE_LAST, &s->head, s->trainer, why);
         }
         if (status == DP_OK) {
             return DP_OK;
@@ -257,7 +263,7 @@ static dp_status start(solo *s, dp_why *why)
             DP_TRY(dp_standalone_folder_same(&s->folder, job->manifest, why));
         }
         DP_TRY(take_up(s, why));
-    } else if (dp_standalone_list(s->folder.path, steps) > 0) {
+    } else if (dp_standalone_list(s->folder.path, DP_STANDALONE_LAST, steps) > 0) {
         return dp_why_set(why, DP_EXISTS,
                           "%.300s holds a run already, at step %" PRIu64
                           "; go on with it by --resume, or give another --out",
@@ -267,6 +273,89 @@ static dp_status start(solo *s, dp_why *why)
     }
     const uint64_t each = batch_tokens(s);
     s->target = job->steps != 0 ? job->steps : (s->folder.manifest.total_tokens + each - 1) / each;
+    return DP_OK;
+}
+
+/* ---- validation ---- */
+
+/* The best of an earlier process, if its checkpoint is there. */
+static void take_up_best(solo *s)
+{
+    dp_standalone_head head;
+    dp_why why;
+    dp_standalone_best_read(s->folder.path, &s->best);
+    s->best.known = s->best.known &&
+                    dp_standalone_peek(s->folder.path, DP_STANDALONE_BEST, s->best.step, &head,
+                                       &why) == DP_OK &&
+                    dp_hash_equal(&head.manifest, &s->folder.hash);
+}
+
+static dp_status plan_validation(solo *s, dp_why *why)
+{
+    const dp_standalone_val *const val = &s->job->val;
+    const dp_manifest *const m = &s->folder.manifest;
+    if (val->off) {
+        return DP_OK;
+    }
+    if (m->val_per_mille == 0) {
+        return val->steps == 0 && val->patience == 0
+                   ? DP_OK
+                   : dp_why_set(why, DP_BADARG,
+                                "the run holds nothing out (data.val is 0), so nothing can be "
+                                "validated");
+    }
+    const uint64_t tokens = dp_manifest_tokens(m);
+    s->val_every = dp_standalone_val_steps(val, s->target, batch_tokens(s),
+                                           tokens - dp_samples_training(tokens, m->val_per_mille));
+    take_up_best(s);
+    return DP_OK;
+}
+
+/* Keeps the checkpoint beside the last ones. A full disk does not end training. */
+static void keep_best(solo *s)
+{
+    dp_standalone_head head = s->head;
+    dp_hash hash;
+    dp_why why = {{0}};
+    dp_status status =
+        dp_standalone_save(s->folder.path, DP_STANDALONE_BEST, s->trainer, &head, &hash, &why);
+    if (status == DP_OK) {
+        status = dp_standalone_best_write(s->folder.path, &s->best, &why);
+    }
+    if (status != DP_OK) {
+        dp_standalone_event event = event_of(s, DP_STANDALONE_NOTE);
+        event.why = why.text[0] != '\0' ? why.text : dp_status_text(status);
+        tell(s, &event);
+    }
+}
+
+/* *ends: nothing gets better. */
+static dp_status validate(solo *s, uint64_t step, bool *ends, dp_why *why)
+{
+    const dp_standalone_val *const val = &s->job->val;
+    const double start = now_s();
+    dp_trainer_score score = {.loss = (double)NAN};
+    const dp_status status = dp_trainer_eval(
+        s->trainer, NULL, val->tokens != 0 ? val->tokens : DP_STANDALONE_VAL_TOKENS, &score);
+    if (status == DP_NOTFOUND) { /* Fewer tokens than a window. */
+        s->val_every = 0;
+        return DP_OK;
+    }
+    if (status != DP_OK && status != DP_DIVERGED) {
+        return dp_why_set(why, status,
+                          "the held-out loss of step %" PRIu64 " cannot be measured: %s", step,
+                          dp_status_text(status));
+    }
+    dp_standalone_event event = event_of(s, DP_STANDALONE_VALIDATED);
+    event.score = score;
+    event.is_best = dp_standalone_best_take(&s->best, step, &score);
+    event.best = s->best;
+    if (event.is_best) {
+        keep_best(s);
+    }
+    event.took_s = now_s() - start;
+    tell(s, &event);
+    *ends = dp_standalone_val_ends(val, &s->best, step, s->val_every);
     return DP_OK;
 }
 
@@ -291,12 +380,21 @@ static bool save_is_due(const solo *s, uint64_t steps)
            (job->save_s != 0 && now_s() - s->saved_at >= (double)job->save_s);
 }
 
-static dp_status run(solo *s, bool *stopped, dp_why *why)
+/* Behind a step: figures and checkpoints. */
+static dp_status after_step(solo *s, uint64_t steps, bool *ends, dp_why *why)
+{
+    if (s->val_every != 0 && (steps % s->val_every == 0 || steps >= s->target)) {
+        DP_TRY(validate(s, steps, ends, why));
+    }
+    return steps < s->target && !*ends && save_is_due(s, steps) ? save(s, why) : DP_OK;
+}
+
+static dp_status run(solo *s, bool *stopped, bool *early, dp_why *why)
 {
     uint64_t steps = dp_trainer_place_of(s->trainer).steps;
     double start = now_s();
     s->saved_at = start;
-    while (steps < s->target) {
+    while (steps < s->target && !*early) {
         *stopped = s->job->stop(s->job->context);
         if (*stopped) {
             break;
@@ -311,9 +409,7 @@ static dp_status run(solo *s, bool *stopped, dp_why *why)
         }
         steps = dp_trainer_last_of(s->trainer).step;
         told_step(s, now_s() - start);
-        if (steps < s->target && save_is_due(s, steps)) {
-            DP_TRY(save(s, why));
-        }
+        DP_TRY(after_step(s, steps, early, why));
         start = now_s();
     }
     return DP_OK;
@@ -359,17 +455,21 @@ static bool can_export(const solo *s, const dp_model_config *config)
 static dp_status train(solo *s, dp_why *why)
 {
     bool stopped = false;
+    bool early = false;
     DP_TRY(start(s, why));
+    DP_TRY(plan_validation(s, why));
     const dp_model_config config = dp_manifest_model(&s->folder.manifest);
     const bool exports = can_export(s, &config);
     dp_standalone_event event = event_of(s, DP_STANDALONE_START);
     event.rows = s->head.rows;
     event.parameters = dp_model_config_parameters(&config);
     tell(s, &event);
-    DP_TRY(run(s, &stopped, why));
+    DP_TRY(run(s, &stopped, &early, why));
     DP_TRY(save_last(s, why));
     event = event_of(s, DP_STANDALONE_END);
     event.stopped = stopped;
+    event.early = early && event.steps < s->target;
+    event.best = s->best;
     event.exported = exports && !stopped;
     if (event.exported) {
         DP_TRY(write_model(s, why));

@@ -7,6 +7,8 @@
  *   FOLDER/data/               tokenizer.json, shards and perhaps first weights, or with adapters
  *                              the base below them, as prepare.h makes them
  *   FOLDER/step-*.ckpt         checkpoints (standalone_file.h)
+ *   FOLDER/best-*.ckpt         the checkpoint of the lowest held-out loss, and best.json with that
+ *                              loss (standalone_val.h)
  *   FOLDER/lock                held by the process that trains here
  *   FOLDER/model/              in Hugging Face's layout, once all steps are done, if transformers
  *                              have a class for it; with adapters, those alone, as peft has them
@@ -22,6 +24,8 @@
 #include "compute/backend/plan.h"
 #include "compute/format/export.h"
 #include "compute/trainer/trainer.h"
+#include "compute/worker/standalone_file.h"
+#include "compute/worker/standalone_val.h"
 
 typedef enum dp_standalone_event_kind {
     DP_STANDALONE_PREPARED, /* tokens */
@@ -30,8 +34,10 @@ typedef enum dp_standalone_event_kind {
     DP_STANDALONE_START,    /* steps, target, rows, threads, parameters */
     DP_STANDALONE_STEP,     /* last, place, tokens_per_second, eta_s */
     DP_STANDALONE_SAVED,    /* place, hash, took_s */
-    /* place and hash of the last checkpoint; stopped; exported; train_s; tokens_per_second of the
-     * whole process */
+    /* place; score of held-out text, its loss NaN if it is not finite; is_best; best; took_s */
+    DP_STANDALONE_VALIDATED,
+    /* place and hash of the last checkpoint; stopped; early; best; exported; train_s;
+     * tokens_per_second of the whole process */
     DP_STANDALONE_END
 } dp_standalone_event_kind;
 
@@ -51,9 +57,13 @@ typedef struct dp_standalone_event {
     double train_s; /* seconds of this process in steps */
     double took_s;
     dp_hash hash;
-    bool stopped;        /* the caller ended it before the target */
-    bool exported;       /* FOLDER/model was written */
-    const dp_plan *plan; /* lent for the call, like why */
+    dp_trainer_score score;
+    dp_standalone_best best; /* may be unknown */
+    bool is_best;            /* of score: none before was as good */
+    bool early;              /* it ended before the target, because nothing got better */
+    bool stopped;            /* the caller ended it before the target */
+    bool exported;           /* FOLDER/model was written */
+    const dp_plan *plan;     /* lent for the call, like why */
     const char *why;
 } dp_standalone_event;
 
@@ -73,6 +83,7 @@ typedef struct dp_standalone_job {
     uint32_t rows;
     uint64_t save_steps; /* steps between checkpoints; 0: by time only */
     uint64_t save_s;     /* also a checkpoint after so many seconds; 0: never */
+    dp_standalone_val val;
     bool resume;
     const dp_backend *backend; /* NULL: the CPU */
     uint32_t device;           /* of the backend */
@@ -81,11 +92,13 @@ typedef struct dp_standalone_job {
     void *context;
 } dp_standalone_job;
 
-/* Trains up to the target, or until stop returns true. With resume: from the newest valid
- * checkpoint. DP_EXISTS: the folder holds a run, and resume is false; DP_NOTFOUND: nothing to
- * resume; DP_BADARG: the run began with another manifest; DP_BUSY: another process trains there;
- * DP_TOOBIG: too little memory; DP_UNSUPPORTED: the backend cannot do it, or has failed; else the
- * statuses of the parts. All with a sentence. */
+/* Trains up to the target, or until stop returns true, or as val says. Measures the loss of
+ * held-out text on the way, and a last time at the target, unless the run holds nothing out; a
+ * checkpoint of the best that cannot be saved is told by a note, and training goes on. With
+ * resume: from the newest valid checkpoint. DP_EXISTS: the folder holds a run, and resume is
+ * false; DP_NOTFOUND: nothing to resume; DP_BADARG: the run began with another manifest;
+ * DP_BUSY: another process trains there; DP_TOOBIG: too little memory; DP_UNSUPPORTED: the
+ * backend cannot do it, or has failed; else the statuses of the parts. All with a sentence. */
 DP_MUST dp_status dp_standalone_train(const dp_standalone_job *job, dp_why *why);
 
 typedef struct dp_standalone_look {
@@ -93,10 +106,11 @@ typedef struct dp_standalone_look {
     const char *data; /* a text or a token shard to measure on; NULL: the held-out data */
     uint64_t tokens;  /* limit, rounded up to whole windows; 0: all */
     size_t threads;
+    dp_standalone_which which;
 } dp_standalone_look;
 
-/* Loss of the newest valid checkpoint; *steps: its steps. Takes no lock. DP_NOTFOUND and others,
- * with a sentence. */
+/* Loss of the newest valid checkpoint, or of the best; *steps: its steps. Takes no lock.
+ * DP_NOTFOUND and others, with a sentence. */
 DP_MUST dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *score,
                                      uint64_t *steps, dp_why *why);
 

@@ -64,16 +64,24 @@ static dp_status score(const dp_standalone_look *look, const dp_standalone_folde
     return status;
 }
 
+static dp_status none(const dp_standalone_look *look, dp_why *why)
+{
+    return dp_why_set(why, DP_NOTFOUND, "%.300s holds no %s", look->folder,
+                      look->which == DP_STANDALONE_LAST
+                          ? "checkpoint"
+                          : "best checkpoint; the first validation makes one");
+}
+
 /* A checkpoint may be replaced by a newer one meanwhile, or be damaged: then another one. */
 static dp_status load_newest(const dp_standalone_look *look, const dp_standalone_folder *folder,
                              dp_trainer **trainer, uint64_t *steps, dp_why *why)
 {
     uint64_t found[DP_STANDALONE_FILES_MAX];
-    const size_t count = dp_standalone_list(look->folder, found);
-    dp_status status = dp_why_set(why, DP_NOTFOUND, "%.300s holds no checkpoint", look->folder);
+    const size_t count = dp_standalone_list(look->folder, look->which, found);
+    dp_status status = none(look, why);
     for (size_t i = 0; i < count; i++) {
         dp_standalone_head head;
-        status = dp_standalone_peek(look->folder, found[i], &head, why);
+        status = dp_standalone_peek(look->folder, look->which, found[i], &head, why);
         if (status == DP_OK && *trainer == NULL) {
             dp_trainer_setup setup = dp_standalone_folder_setup(folder);
             setup.threads = look->threads;
@@ -81,7 +89,7 @@ static dp_status load_newest(const dp_standalone_look *look, const dp_standalone
             DP_TRY(dp_trainer_open(trainer, &setup, why));
         }
         if (status == DP_OK) {
-            status = dp_standalone_load(look->folder, &head, *trainer, why);
+            status = dp_standalone_load(look->folder, look->which, &head, *trainer, why);
         }
         if (status == DP_OK) {
             *steps = found[i];
@@ -119,7 +127,7 @@ dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *o
 /* ---- text ---- */
 
 typedef struct weights_of {
-    const char *folder;
+    const dp_standalone_look *look;
     const dp_standalone_folder *opened;
     size_t elements;
     uint64_t steps;
@@ -130,18 +138,18 @@ static dp_status load_weights(void *context, float *params, dp_why *why)
 {
     weights_of *const w = context;
     uint64_t found[DP_STANDALONE_FILES_MAX];
-    const size_t count = dp_standalone_list(w->folder, found);
-    dp_status status = dp_why_set(why, DP_NOTFOUND, "%.300s holds no checkpoint", w->folder);
+    const size_t count = dp_standalone_list(w->look->folder, w->look->which, found);
+    dp_status status = none(w->look, why);
     for (size_t i = 0; i < count; i++) {
         dp_standalone_head head;
-        status = dp_standalone_peek(w->folder, found[i], &head, why);
+        status = dp_standalone_peek(w->look->folder, w->look->which, found[i], &head, why);
         if (status == DP_OK &&
             (head.elements != w->elements || !dp_hash_equal(&head.manifest, &w->opened->hash))) {
-            status =
-                dp_why_set(why, DP_BADMSG, "a checkpoint of %.300s is of another run", w->folder);
+            status = dp_why_set(why, DP_BADMSG, "a checkpoint of %.300s is of another run",
+                                w->look->folder);
         }
         if (status == DP_OK) {
-            status = dp_standalone_weights(w->folder, &head, params, why);
+            status = dp_standalone_weights(w->look->folder, w->look->which, &head, params, why);
         }
         if (status == DP_OK) {
             w->steps = found[i];
@@ -159,7 +167,7 @@ static dp_status sample_folder(const dp_standalone_look *look, const dp_standalo
     dp_model model;
     dp_bpe *bpe = NULL;
     DP_TRY(dp_model_open(&model, &config, why));
-    weights_of w = {look->folder, folder, model.n_elements, 0};
+    weights_of w = {look, folder, model.n_elements, 0};
     dp_status status = dp_bpe_load(&bpe, dp_buf_view(&folder->tokenizer), why);
     if (status == DP_OK) {
         const dp_sample_weights weights = {.model = &model,

@@ -121,28 +121,33 @@ static dp_status failed(dp_why *why, const char *what, const char *path)
                       "cannot %s %.300s: %s", what, path, strerror_r(error, text, sizeof text));
 }
 
-static dp_status path_of(const char *folder, uint64_t steps, const char *end, char path[PATH_MAX],
-                         dp_why *why)
+/* How names begin; what follows is the same. */
+static const char *const begins[] = {
+    [DP_STANDALONE_LAST] = "step-", [DP_STANDALONE_BEST] = "best-"};
+
+static dp_status path_of(const char *folder, dp_standalone_which which, uint64_t steps,
+                         const char *end, char path[PATH_MAX], dp_why *why)
 {
-    const int size =
-        snprintf(path, PATH_MAX, "%s/step-%0*" PRIu64 ".ckpt%s", folder, NAME_DIGITS, steps, end);
+    const int size = snprintf(path, PATH_MAX, "%s/%s%0*" PRIu64 ".ckpt%s", folder, begins[which],
+                              NAME_DIGITS, steps, end);
     return size > 0 && size < PATH_MAX
                ? DP_OK
                : dp_why_set(why, DP_BADARG, "the path %.300s is too long", folder);
 }
 
 /* "step-000000000012.ckpt", and nothing else. */
-static bool name_is(const char *name, uint64_t *steps)
+static bool name_is(const char *name, dp_standalone_which which, uint64_t *steps)
 {
     char *end;
-    if (strncmp(name, "step-", 5) != 0 || strspn(name + 5, "0123456789") != NAME_DIGITS) {
+    if (strncmp(name, begins[which], 5) != 0 || strspn(name + 5, "0123456789") != NAME_DIGITS) {
         return false;
     }
     *steps = strtoull(name + 5, &end, 10);
     return strcmp(end, ".ckpt") == 0;
 }
 
-size_t dp_standalone_list(const char *folder, uint64_t steps[DP_STANDALONE_FILES_MAX])
+size_t dp_standalone_list(const char *folder, dp_standalone_which which,
+                          uint64_t steps[DP_STANDALONE_FILES_MAX])
 {
     DIR *const dir = opendir(folder);
     size_t count = 0;
@@ -150,7 +155,7 @@ size_t dp_standalone_list(const char *folder, uint64_t steps[DP_STANDALONE_FILES
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this function's own */
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         uint64_t found;
-        if (!name_is(entry->d_name, &found)) {
+        if (!name_is(entry->d_name, which, &found)) {
             continue;
         }
         size_t at = count < DP_STANDALONE_FILES_MAX ? count : DP_STANDALONE_FILES_MAX - 1;
@@ -170,14 +175,15 @@ size_t dp_standalone_list(const char *folder, uint64_t steps[DP_STANDALONE_FILES
     return count;
 }
 
-/* Removes old checkpoints; a failure is harmless. */
-static void prune(const char *folder)
+/* Removes old checkpoints, all but the saved one of the best; a failure is harmless. */
+static void prune(const char *folder, dp_standalone_which which, uint64_t saved)
 {
     uint64_t steps[DP_STANDALONE_FILES_MAX];
     char path[PATH_MAX];
-    const size_t count = dp_standalone_list(folder, steps);
-    for (size_t i = DP_STANDALONE_KEPT; i < count; i++) {
-        if (path_of(folder, steps[i], "", path, NULL) == DP_OK) {
+    const size_t count = dp_standalone_list(folder, which, steps);
+    for (size_t i = 0; i < count; i++) {
+        const bool old = which == DP_STANDALONE_BEST ? steps[i] != saved : i >= DP_STANDALONE_KEPT;
+        if (old && path_of(folder, which, steps[i], "", path, NULL) == DP_OK) {
             unlink(path);
         }
     }
@@ -247,14 +253,14 @@ static dp_status sync_folder(const char *folder, dp_why *why)
     return status;
 }
 
-dp_status dp_standalone_save(const char *folder, dp_trainer *trainer, dp_standalone_head *head,
-                             dp_hash *hash, dp_why *why)
+dp_status dp_standalone_save(const char *folder, dp_standalone_which which, dp_trainer *trainer,
+                             dp_standalone_head *head, dp_hash *hash, dp_why *why)
 {
     char path[PATH_MAX];
     char half[PATH_MAX];
     const uint64_t steps = dp_trainer_place_of(trainer).steps;
-    DP_TRY(path_of(folder, steps, "", path, why));
-    DP_TRY(path_of(folder, 0, ".half", half, why)); /* One name, so that nothing piles up. */
+    DP_TRY(path_of(folder, which, steps, "", path, why));
+    DP_TRY(path_of(folder, which, 0, ".half", half, why)); /* One name, so that nothing piles up. */
     sink s = {.fd = open(half, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), .path = half};
     if (s.fd < 0) {
         return failed(why, "create", half);
@@ -273,7 +279,7 @@ dp_status dp_standalone_save(const char *folder, dp_trainer *trainer, dp_standal
         return status;
     }
     DP_TRY(sync_folder(folder, why));
-    prune(folder);
+    prune(folder, which, steps);
     return DP_OK;
 }
 
@@ -311,13 +317,13 @@ static dp_status get_head(int fd, uint8_t bytes[DP_STANDALONE_HEAD_BYTES], dp_st
                                         path, dp_status_text(status));
 }
 
-dp_status dp_standalone_peek(const char *folder, uint64_t steps, dp_standalone_head *head,
-                             dp_why *why)
+dp_status dp_standalone_peek(const char *folder, dp_standalone_which which, uint64_t steps,
+                             dp_standalone_head *head, dp_why *why)
 {
     char path[PATH_MAX];
     uint8_t bytes[DP_STANDALONE_HEAD_BYTES];
     int fd = -1;
-    DP_TRY(path_of(folder, steps, "", path, why));
+    DP_TRY(path_of(folder, which, steps, "", path, why));
     DP_TRY(dp_file_open(path, &fd, why));
     dp_standalone_head read;
     dp_status status = get_head(fd, bytes, &read, path, why);
@@ -393,14 +399,14 @@ static dp_status load(const char *path, const dp_standalone_head *head,
     return status;
 }
 
-dp_status dp_standalone_load(const char *folder, const dp_standalone_head *head,
-                             dp_trainer *trainer, dp_why *why)
+dp_status dp_standalone_load(const char *folder, dp_standalone_which which,
+                             const dp_standalone_head *head, dp_trainer *trainer, dp_why *why)
 {
     char path[PATH_MAX];
     dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX];
     dp_standalone_head read;
     dp_standalone_head wanted = *head;
-    DP_TRY(path_of(folder, head->place.steps, "", path, why));
+    DP_TRY(path_of(folder, which, head->place.steps, "", path, why));
     wanted.vectors = (uint32_t)dp_trainer_vectors(trainer, vectors);
     wanted.elements = dp_trainer_elements(trainer);
     DP_TRY(load(path, &wanted, vectors, &read, why));
@@ -410,12 +416,12 @@ dp_status dp_standalone_load(const char *folder, const dp_standalone_head *head,
                : dp_why_set(why, status, "%.400s is of a place that no step leads to", path);
 }
 
-dp_status dp_standalone_weights(const char *folder, const dp_standalone_head *head, float *weights,
-                                dp_why *why)
+dp_status dp_standalone_weights(const char *folder, dp_standalone_which which,
+                                const dp_standalone_head *head, float *weights, dp_why *why)
 {
     char path[PATH_MAX];
     const dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX] = {{.name = "x", .values = weights}};
     dp_standalone_head read;
-    DP_TRY(path_of(folder, head->place.steps, "", path, why));
+    DP_TRY(path_of(folder, which, head->place.steps, "", path, why));
     return load(path, head, vectors, &read, why);
 }

@@ -18,9 +18,11 @@
  *      388  4kn  f32: the vectors, one after the other
  *        .   32  H("dpnode/solo/1", all before)
  *
+ * FOLDER/best-<12 digits>.ckpt, the same: the one of the lowest held-out loss (standalone_val.h).
+ *
  * Durable and atomic: written beside its name, synced, renamed, the folder synced; the last
- * DP_STANDALONE_KEPT stay. An incomplete file after a crash or on a full disk has another name or a
- * wrong hash, and the one before it is used. */
+ * DP_STANDALONE_KEPT stay, and one of the best. An incomplete file after a crash or on a full
+ * disk has another name or a wrong hash, and the one before it is used. */
 #ifndef DP_COMPUTE_WORKER_STANDALONE_FILE_H
 #define DP_COMPUTE_WORKER_STANDALONE_FILE_H
 
@@ -29,6 +31,8 @@
 #include "compute/trainer/trainer_keep.h"
 
 enum { DP_STANDALONE_HEAD_BYTES = 388, DP_STANDALONE_KEPT = 2, DP_STANDALONE_FILES_MAX = 64 };
+
+typedef enum dp_standalone_which { DP_STANDALONE_LAST, DP_STANDALONE_BEST } dp_standalone_which;
 
 typedef struct dp_standalone_head {
     dp_hash manifest;
@@ -45,24 +49,28 @@ DP_MUST dp_status dp_standalone_head_read(dp_standalone_head *head, dp_view byte
 
 /* Steps of the checkpoints in folder, newest first; returns how many. A folder that cannot be read
  * has none. */
-size_t dp_standalone_list(const char *folder, uint64_t steps[DP_STANDALONE_FILES_MAX]);
+size_t dp_standalone_list(const char *folder, dp_standalone_which which,
+                          uint64_t steps[DP_STANDALONE_FILES_MAX]);
 
-/* Saves the trainer between two steps, and fills in vectors, elements and place of head. Once the
- * file is durable, removes all older ones but one. *hash: of the file. DP_IO, DP_NOSPACE, DP_NOMEM,
- * with a sentence: older checkpoints are untouched. */
-DP_MUST dp_status dp_standalone_save(const char *folder, dp_trainer *trainer,
-                                     dp_standalone_head *head, dp_hash *hash, dp_why *why);
-/* Reads the head, from which a trainer can be opened. Does not check the hash of the file. */
-DP_MUST dp_status dp_standalone_peek(const char *folder, uint64_t steps, dp_standalone_head *head,
+/* Saves the trainer between two steps, and fills in vectors, elements and place of head. Once
+ * the file is durable, removes all older ones but one; of the best ones all others. *hash: of
+ * the file. DP_IO, DP_NOSPACE, DP_NOMEM, with a sentence: older checkpoints are untouched. */
+DP_MUST dp_status dp_standalone_save(const char *folder, dp_standalone_which which,
+                                     dp_trainer *trainer, dp_standalone_head *head, dp_hash *hash,
                                      dp_why *why);
+/* Reads the head, from which a trainer can be opened. Does not check the hash of the file. */
+DP_MUST dp_status dp_standalone_peek(const char *folder, dp_standalone_which which, uint64_t steps,
+                                     dp_standalone_head *head, dp_why *why);
 /* Loads a checkpoint into a trainer opened for its head. DP_BADHASH, DP_BADMSG, DP_DIVERGED, DP_IO,
  * DP_NOTFOUND with a sentence: the trainer's vectors are invalid; load another checkpoint, or
  * init. */
-DP_MUST dp_status dp_standalone_load(const char *folder, const dp_standalone_head *head,
-                                     dp_trainer *trainer, dp_why *why);
+DP_MUST dp_status dp_standalone_load(const char *folder, dp_standalone_which which,
+                                     const dp_standalone_head *head, dp_trainer *trainer,
+                                     dp_why *why);
 /* Reads the weights alone, x, of a checkpoint with this head: head->elements floats. Checks the
  * hash of the whole file. The same statuses: the weights are invalid. */
-DP_MUST dp_status dp_standalone_weights(const char *folder, const dp_standalone_head *head,
-                                        float *weights, dp_why *why);
+DP_MUST dp_status dp_standalone_weights(const char *folder, dp_standalone_which which,
+                                        const dp_standalone_head *head, float *weights,
+                                        dp_why *why);
 
 #endif

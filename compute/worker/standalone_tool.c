@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/assert.h"
 #include "compute/backend/plugin.h"
 #include "compute/backend/process_group_cards.h"
 #include "compute/machine/files.h"
@@ -17,6 +18,7 @@
 #include "compute/worker/standalone.h"
 
 enum { SAVE_SECONDS = 300 };
+#define VAL_AUTO UINT64_MAX
 
 static volatile sig_atomic_t stopping;
 
@@ -31,8 +33,9 @@ static int usage(void)
         "usage: dpnode-worker train FOLDER --manifest FILE --text PATH [--steps N] [--threads N]\n"
         "           [--processes N] [--from FILE|FOLDER] [--backend auto|cpu|NAME|PATH]\n"
         "           [--rows N] [--save-steps N] [--save-seconds N]\n"
+        "           [--val-steps N] [--val-tokens N] [--patience N]\n"
         "       dpnode-worker train FOLDER --resume [--manifest FILE] [--steps N] ...\n"
-        "       dpnode-worker eval FOLDER [--data FILE] [--tokens N] [--threads N]\n",
+        "       dpnode-worker eval FOLDER [--best] [--data FILE] [--tokens N] [--threads N]\n",
         stderr);
     return EX_USAGE;
 }
@@ -71,6 +74,10 @@ typedef struct arguments {
     uint64_t save_steps;
     uint64_t save_s;
     uint64_t tokens;
+    uint64_t val_steps; /* 0: never; VAL_AUTO: chosen */
+    uint64_t val_tokens;
+    uint64_t patience;
+    bool best;
     bool resume;
 } arguments;
 
@@ -88,6 +95,10 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"tokens", required_argument, NULL, 'n'},
                                             {"from", required_argument, NULL, 'f'},
                                             {"backend", required_argument, NULL, 'b'},
+                                            {"val-steps", required_argument, NULL, 'v'},
+                                            {"val-tokens", required_argument, NULL, 'V'},
+                                            {"patience", required_argument, NULL, 'P'},
+                                            {"best", no_argument, NULL, 'B'},
                                             {"resume", no_argument, NULL, 'R'},
                                             {NULL, 0, NULL, 0}};
     struct {
@@ -100,6 +111,9 @@ static bool parse(int argc, char **argv, arguments *args)
                    {'e', UINT32_MAX, &args->save_steps},
                    {'o', DP_PROCESS_BARRIER_PROCESSES_MAX, &args->processes},
                    {'c', UINT32_MAX, &args->save_s},
+                   {'v', UINT32_MAX, &args->val_steps},
+                   {'V', UINT32_MAX, &args->val_tokens},
+                   {'P', UINT32_MAX, &args->patience},
                    {'n', UINT64_MAX, &args->tokens}};
     int option;
     bool good = true;
@@ -112,6 +126,7 @@ static bool parse(int argc, char **argv, arguments *args)
         args->from = option == 'f' ? optarg : args->from;
         args->backend = option == 'b' ? optarg : args->backend;
         args->resume = args->resume || option == 'R';
+        args->best = args->best || option == 'B';
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
             good = numbers[i].option != option ||
                    dp_tool_number(optarg, 0, numbers[i].most, numbers[i].value);
@@ -167,6 +182,24 @@ static json_t *step_line(const dp_standalone_event *event)
                      real(event->eta_s));
 }
 
+/* The best so far, taken by the caller. */
+static json_t *best_of(const dp_standalone_event *event)
+{
+    return event->best.known ? json_pack("{s:I,s:o}", "step", (json_int_t)event->best.step, "loss",
+                                         real(event->best.score.loss))
+                             : json_null();
+}
+
+static json_t *validation_line(const dp_standalone_event *event)
+{
+    const dp_trainer_score *const score = &event->score;
+    return json_pack("{s:s,s:I,s:I,s:o,s:o,s:o,s:I,s:b,s:o,s:o}", "event", "validation", "step",
+                     (json_int_t)event->steps, "target", (json_int_t)event->target, "loss",
+                     real(score->loss), "perplexity", real(exp(score->loss)), "bits_per_byte",
+                     real(score->bits_per_byte), "tokens", (json_int_t)score->tokens, "is_best",
+                     (int)event->is_best, "best", best_of(event), "took_s", real(event->took_s));
+}
+
 static json_t *end_line(const dp_standalone_event *event, const char *name)
 {
     char hash[2 * DP_HASH_BYTES + 1];
@@ -205,9 +238,17 @@ static void tell(void *context, const dp_standalone_event *event)
     case DP_STANDALONE_SAVED:
         print(end_line(event, "saved"));
         break;
-    case DP_STANDALONE_END:
-        print(end_line(event, "end"));
+    case DP_STANDALONE_VALIDATED:
+        print(validation_line(event));
         break;
+    case DP_STANDALONE_END: {
+        json_t *const line = end_line(event, "end");
+        const bool said = json_object_set_new(line, "early", json_boolean(event->early)) == 0 &&
+                          json_object_set_new(line, "best", best_of(event)) == 0;
+        dp_assert(said);
+        print(line);
+        break;
+    }
     }
 }
 
@@ -259,21 +300,26 @@ static dp_status train(const arguments *args, dp_process_group *team, dp_why *wh
     }
     leave_to_cpu(args, dp_buf_view(&manifest), &choice);
     dp_process_group_take_choice(team, &choice, note);
-    const dp_standalone_job job = {.manifest = dp_buf_view(&manifest),
-                                   .text = args->text,
-                                   .weights = args->from,
-                                   .backend = choice.backend,
-                                   .device = choice.device,
-                                   .folder = args->folder,
-                                   .steps = args->steps,
-                                   .threads = (size_t)args->threads,
-                                   .team = team,
-                                   .rows = (uint32_t)args->rows,
-                                   .save_steps = args->save_steps,
-                                   .save_s = args->save_s,
-                                   .resume = args->resume,
-                                   .tell = tell,
-                                   .stop = stop};
+    const dp_standalone_job job = {
+        .manifest = dp_buf_view(&manifest),
+        .text = args->text,
+        .weights = args->from,
+        .backend = choice.backend,
+        .device = choice.device,
+        .folder = args->folder,
+        .steps = args->steps,
+        .threads = (size_t)args->threads,
+        .team = team,
+        .rows = (uint32_t)args->rows,
+        .save_steps = args->save_steps,
+        .save_s = args->save_s,
+        .val = {.off = args->val_steps == 0,
+                .steps = args->val_steps == VAL_AUTO ? 0 : args->val_steps,
+                .tokens = args->val_tokens,
+                .patience = args->patience},
+        .resume = args->resume,
+        .tell = tell,
+        .stop = stop};
     if (status == DP_OK) {
         status = dp_standalone_train(&job, why);
     }
@@ -283,9 +329,9 @@ static dp_status train(const arguments *args, dp_process_group *team, dp_why *wh
 
 int dp_standalone_tool_train(int argc, char **argv)
 {
-    arguments args = {.save_s = SAVE_SECONDS};
+    arguments args = {.save_s = SAVE_SECONDS, .val_steps = VAL_AUTO};
     dp_why why = {{0}};
-    if (!parse(argc, argv, &args) || args.data != NULL ||
+    if (!parse(argc, argv, &args) || args.data != NULL || args.best ||
         (!args.resume && (args.manifest == NULL || args.text == NULL))) {
         return usage();
     }
@@ -320,6 +366,7 @@ int dp_standalone_tool_eval(int argc, char **argv)
     const dp_standalone_look look = {.folder = args.folder,
                                      .data = args.data,
                                      .tokens = args.tokens,
+                                     .which = args.best ? DP_STANDALONE_BEST : DP_STANDALONE_LAST,
                                      .threads = (size_t)args.threads};
     const dp_status status = dp_standalone_eval(&look, &score, &steps, &why);
     if (status != DP_OK) {

@@ -133,7 +133,7 @@ class Train(SystemTest):
     def test_lines_plan_and_model_are_there(self):
         events, _ = self.end(self.begin(self.out("told"), "--steps", "5"))
         self.assertEqual([event["event"] for event in events],
-                         ["plan", "data", "saved", "start"] + ["step"] * 5 + ["saved", "end"])
+                         ["plan", "data", "saved", "start"] + ["step"] * 5 + ["validation", "saved", "end"])
         plan = events[0]["plan"]
         self.assertTrue(plan["fits"] and plan["rows"] == 4 and plan["anchors"] == 0)
         losses = [event["loss"] for event in events if event["event"] == "step"]
@@ -211,6 +211,42 @@ class Train(SystemTest):
         done = subprocess.run([os.path.join(BINARIES, "dpnode"), "ckpt", "export", self.out("no"), "--from", self.out(""), "--json"],
                               stdout=subprocess.PIPE, env=self.env, timeout=60, check=False)
         self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (66, "E0502"))
+
+    def test_figures_text_and_the_best_checkpoint_are_there(self):
+        made, metrics, events = self.out("run"), self.out("m.jsonl"), self.out("tb/run")
+        words = ("--val-steps", "4", "--metrics", metrics, "--tensorboard", events)
+        _, status = self.end(self.begin(made, "--steps", "8", *words))
+        self.assertEqual(status, 0)
+        _, status = self.end(self.start("--resume", "--out", made, "--steps", "12", *words))
+        self.assertEqual(status, 0)
+        with open(metrics, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        self.assertEqual([line["step"] for line in lines if line["event"] == "step"], list(range(1, 13)))
+        losses = {line["step"]: line["loss"] for line in lines if line["event"] == "validation"}
+        self.assertEqual(sorted(losses), [4, 8, 12])
+        self.assertEqual(len(glob.glob(os.path.join(events, "events.out.tfevents.*"))), 2)  # A file for each process.
+        with open(os.path.join(made, "best.json"), encoding="utf-8") as file:
+            best = json.load(file)
+        self.assertEqual(best["step"], min(losses, key=losses.get))
+        self.assertTrue(glob.glob(os.path.join(made, f"best-{best['step']:012}.ckpt")))
+        ask = [os.path.join(BINARIES, "dpnode"), "sample", made, "-p", "light", "-n", "150", "--seed", "5", "--json"]
+        texts = [json.loads(subprocess.run([*ask, *more], stdout=subprocess.PIPE, env=self.env, timeout=60, check=True).stdout)
+                 for more in ((), ("--threads", "1"), ("--best",), ("--temperature", "0.2", "--top-p", "0.5"))]
+        self.assertEqual([text["step"] for text in texts], [12, 12, best["step"], 12])
+        self.assertEqual(texts[0]["text"], texts[1]["text"])
+        self.assertNotEqual(texts[0]["text"], texts[3]["text"])
+        self.assertTrue(texts[0]["text"].startswith("light"))
+        for words, code in (((self.out("none"),), 66), ((made, "--temperature", "-1"), 64), ((made, "--top-k", "0"), 64),
+                            ((made, "--top-p", "2"), 64)):
+            done = subprocess.run([os.path.join(BINARIES, "dpnode"), "sample", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=self.env, timeout=60, check=False)
+            self.assertEqual(done.returncode, code, done.stderr)
+
+    def test_a_full_disk_of_figures_is_told_once_and_training_goes_on(self):
+        events, status = self.end(self.begin(self.out("run"), "--steps", "5", "--metrics", "/dev/full"))
+        notes = [event["why"] for event in events if event["event"] == "note"]
+        self.assertEqual((status, len(notes), events[-1]["step"]), (0, 1, 5))
+        self.assertIn("/dev/full is not written", notes[0])
 
     def test_a_backend_that_is_named_computes_or_nobody_does(self):
         self.check_error(self.begin(self.out("plugin"), "--steps", "2", "--backend", "nowhere"), "E0514", 78,

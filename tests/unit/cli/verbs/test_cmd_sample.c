@@ -90,7 +90,7 @@ static void data_of_ones_own_goes_with_a_folder_only(void **state)
 {
     (void)state;
     assert_int_equal(VERB(dp_verb_eval, "--data", "other.txt"), DP_EXIT_USAGE);
-    assert_true(verb_warned("E0001") && verb_warned("dpnode eval FOLDER --data FILE"));
+    assert_true(verb_warned("E0001") && verb_warned("dpnode eval FOLDER --data FILE --best"));
     assert_int_equal(verb_kit.n_calls, 0);
 }
 

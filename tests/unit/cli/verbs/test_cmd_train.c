@@ -45,6 +45,57 @@ static void a_run_trains_in_a_folder_of_its_name_with_the_options_passed_on(void
     assert_string_equal(tool_kit.words, "train there --resume ");
 }
 
+/* The file and the folder are dpnode's own business: the tool does not hear of them. */
+static void figures_go_to_a_file_and_a_folder(void **state)
+{
+    char metrics[TEMPDIR_FILE_MAX];
+    char events[TEMPDIR_FILE_MAX];
+    char text[2048] = "";
+    (void)state;
+    tempdir_file(&dir, "m.jsonl", metrics);
+    tempdir_file(&dir, "events", events);
+    tool_kit.answer =
+        "{'event':'start','step':0,'target':2}\n"
+        "{'event':'step','step':1,'target':2,'outcome':'done','loss':3.5}\n"
+        "{'event':'validation','step':1,'loss':4,'perplexity':54.6,'bits_per_byte':2,"
+        "'is_best':true,'best':{'step':1,'loss':4}}\n"
+        "{'event':'validation','step':2,'loss':5,'is_best':false,'best':{'step':1,'loss':4}}\n"
+        "{'event':'end','step':2,'early':true,'best':{'step':1,'loss':4},'model':true}\n";
+    assert_int_equal(VERB(dp_verb_train, yaml, "--val-steps", "1", "--patience", "1", "--metrics",
+                          metrics, "--tensorboard", events),
+                     0);
+    assert_true(tool_got("--val-steps 1 ") && tool_got("--patience 1 "));
+    assert_null(strstr(tool_kit.words, "m.jsonl"));
+    assert_true(verb_said("held out at step 1: loss 4.0000, perplexity 54.60"));
+    assert_true(verb_said("the best was 4.0000 at step 1"));
+    assert_true(verb_said("ended early: the held-out loss has not fallen since step 1"));
+    assert_true(verb_said("dpnode ckpt export DIR --from book --best"));
+    FILE *const file = fopen(metrics, "re");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    assert_int_equal(fclose(file), 0);
+    assert_non_null(strstr(text, "{\"event\":\"step\",\"step\":1,"));
+    assert_non_null(strstr(text, "\"time_ms\":"));
+    assert_null(strstr(text, "\"end\""));
+    assert_int_equal(access(events, R_OK), 0);
+}
+
+static void figures_that_cannot_be_written_are_told_once_and_training_goes_on(void **state)
+{
+    (void)state;
+    tool_kit.answer = "{'event':'start','step':0,'target':2}\n"
+                      "{'event':'step','step':1,'target':2,'loss':3.5}\n"
+                      "{'event':'step','step':2,'target':2,'loss':3.5}\n";
+    assert_int_equal(
+        VERB(dp_verb_train, yaml, "--metrics", "/dev/full", "--tensorboard", "/dev/null/x"), 0);
+    const char *const first = strstr(verb_kit.err, "/dev/full is not written: No space left");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "/dev/full"));
+    assert_non_null(strstr(verb_kit.err, "; training goes on"));
+    assert_non_null(strstr(verb_kit.err, "the folder /dev/null/x cannot be made"));
+    assert_int_equal(VERB(dp_verb_train, yaml, "--metrics", ""), DP_EXIT_USAGE);
+}
+
 static void without_a_manifest_or_with_two_nothing_is_run(void **state)
 {
     (void)state;
@@ -176,6 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_run_trains_in_a_folder_of_its_name_with_the_options_passed_on),
+        TEST(figures_go_to_a_file_and_a_folder),
+        TEST(figures_that_cannot_be_written_are_told_once_and_training_goes_on),
         TEST(without_a_manifest_or_with_two_nothing_is_run),
         TEST(a_model_of_a_script_is_not_trained_here),
         TEST(a_name_that_would_leave_the_folder_needs_an_out),

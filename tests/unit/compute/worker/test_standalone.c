@@ -28,6 +28,10 @@ typedef struct bench {
     uint64_t steps;
     uint32_t rows; /* of micro-batches */
     unsigned notes;
+    unsigned validations;
+    double val_loss; /* of the last */
+    dp_standalone_best best;
+    bool early;
     bool stopped;
     bool planned;
     bool exported;
@@ -41,9 +45,16 @@ static void tell(void *context, const dp_standalone_event *event)
     b->steps = event->kind == DP_STANDALONE_STEP ? event->steps : b->steps;
     b->rows = event->kind == DP_STANDALONE_START ? event->rows : b->rows;
     b->notes += event->kind == DP_STANDALONE_NOTE;
+    if (event->kind == DP_STANDALONE_VALIDATED) {
+        b->validations++;
+        b->val_loss = event->score.loss;
+        CHECK(!event->is_best || (event->best.known && event->best.step == event->steps));
+    }
     b->planned = b->planned || event->kind == DP_STANDALONE_PLAN;
     if (event->kind == DP_STANDALONE_END) {
         b->hash = event->hash;
+        b->best = event->best;
+        b->early = event->early;
         b->stopped = event->stopped;
         b->exported = event->exported;
     }
@@ -137,7 +148,7 @@ static void stopped_within_any_step_it_ends_with_the_same_bits(void **state)
     }
     CHECK(b.steps == STEPS && dp_hash_equal(&b.hash, &whole));
     uint64_t steps[DP_STANDALONE_FILES_MAX];
-    CHECK(dp_standalone_list(b.out, steps) == DP_STANDALONE_KEPT);
+    CHECK(dp_standalone_list(b.out, DP_STANDALONE_LAST, steps) == DP_STANDALONE_KEPT);
     CHECK(steps[0] == STEPS && steps[1] < STEPS);
     close_bench(&b);
 }
@@ -340,6 +351,114 @@ static void the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_
     close_bench(&b);
 }
 
+static dp_status train_with(bench *b, bool resume, const dp_standalone_val *val, uint64_t steps)
+{
+    dp_standalone_job job = job_of(b, resume);
+    job.val = *val;
+    job.steps = steps;
+    b->validations = 0;
+    return dp_standalone_train(&job, &b->why);
+}
+
+static void held_out_text_is_measured_on_the_way_and_changes_no_bit(void **state)
+{
+    (void)state;
+    const dp_hash whole = uninterrupted();
+    bench b;
+    dp_trainer_score score;
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
+    open_bench(&b);
+    CHECK_OK(train_with(&b, false, &(dp_standalone_val){.steps = 5}, STEPS));
+    CHECK(b.validations == 3 && dp_hash_equal(&b.hash, &whole)); /* 5, 10, and the last */
+    CHECK(b.best.known && b.best.step == STEPS);
+    CHECK(dp_standalone_list(b.out, DP_STANDALONE_BEST, steps) == 1 && steps[0] == STEPS);
+    dp_standalone_look look = {.folder = b.out, .threads = 1, .which = DP_STANDALONE_BEST};
+    CHECK_OK(dp_standalone_eval(&look, &score, steps, &b.why));
+    CHECK(score.loss == b.val_loss && b.best.score.loss == b.val_loss);
+    CHECK_OK(train_with(&b, true, &(dp_standalone_val){.off = true}, STEPS + 1));
+    CHECK(b.validations == 0 && !b.best.known);
+    close_bench(&b);
+}
+
+/* A rate at which the loss rises again. */
+static void open_bad_bench(bench *b)
+{
+    dp_manifest m;
+    open_bench(b);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(b->manifest, b->manifest_size)));
+    m.lr_nano = 300000000;
+    CHECK_OK(dp_manifest_encode(&m, b->manifest, &b->manifest_size));
+}
+
+static void it_ends_where_nothing_gets_better_and_the_best_stays_beside_the_last(void **state)
+{
+    (void)state;
+    const dp_standalone_val val = {.steps = 1, .patience = 3};
+    bench b;
+    uint64_t last[DP_STANDALONE_FILES_MAX];
+    uint64_t best[DP_STANDALONE_FILES_MAX];
+    open_bad_bench(&b);
+    CHECK_OK(train_with(&b, false, &val, 200));
+    CHECK(b.early && !b.stopped && b.exported && b.steps < 200);
+    CHECK(b.best.step + 3 == b.steps && b.best.score.loss <= b.val_loss);
+    CHECK(dp_standalone_list(b.out, DP_STANDALONE_LAST, last) == DP_STANDALONE_KEPT);
+    CHECK(dp_standalone_list(b.out, DP_STANDALONE_BEST, best) == 1);
+    CHECK(last[0] == b.steps && best[0] == b.best.step);
+    close_bench(&b);
+}
+
+/* Stopped after each few micro-batches it ends at the same step with the same bits. */
+static void a_run_that_was_stopped_ends_as_early_as_one_that_was_not(void **state)
+{
+    (void)state;
+    const dp_standalone_val val = {.steps = 1, .patience = 3};
+    bench whole;
+    bench b;
+    open_bad_bench(&whole);
+    CHECK_OK(train_with(&whole, false, &val, 200));
+    open_bad_bench(&b);
+    b.stop_after = 5;
+    CHECK_OK(train_with(&b, false, &val, 200));
+    for (unsigned lives = 0; b.stopped && lives < 200; lives++) {
+        CHECK_OK(train_with(&b, true, &val, 200));
+    }
+    CHECK(b.early && b.steps == whole.steps && dp_hash_equal(&b.hash, &whole.hash));
+    CHECK(b.best.step == whole.best.step && b.best.score.loss == whole.best.score.loss);
+    close_bench(&b);
+    close_bench(&whole);
+}
+
+static void a_best_checkpoint_that_cannot_be_saved_is_told_and_costs_nothing_else(void **state)
+{
+    (void)state;
+    const dp_hash whole = uninterrupted();
+    bench b;
+    char half[160];
+    open_bench(&b);
+    snprintf(half, sizeof half, "%s/best-000000000000.ckpt.half", b.out);
+    CHECK(mkdir(b.out, 0700) == 0 && mkdir(half, 0700) == 0); /* in its place */
+    CHECK_OK(train_with(&b, false, &(dp_standalone_val){.steps = 6}, STEPS));
+    CHECK(b.notes == 2 && b.validations == 2 && dp_hash_equal(&b.hash, &whole));
+    CHECK(strstr(b.why.text, "best") == NULL);
+    close_bench(&b);
+}
+
+static void without_held_out_text_only_an_order_to_measure_is_refused(void **state)
+{
+    (void)state;
+    bench b;
+    dp_manifest m;
+    open_bench(&b);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(b.manifest, b.manifest_size)));
+    m.val_per_mille = 0;
+    CHECK_OK(dp_manifest_encode(&m, b.manifest, &b.manifest_size));
+    CHECK_OK(train(&b, false));
+    CHECK(b.steps == STEPS && b.validations == 0);
+    CHECK_STATUS(train_with(&b, true, &(dp_standalone_val){.patience = 2}, STEPS), DP_BADARG);
+    CHECK(strstr(b.why.text, "data.val is 0") != NULL);
+    close_bench(&b);
+}
+
 /* Text of a folder with a seed, on so many threads. The caller closes it. */
 static dp_buf text_of(bench *b, size_t threads, uint64_t *steps, dp_status expected)
 {
@@ -389,6 +508,11 @@ int main(void)
         cmocka_unit_test(a_card_that_cannot_train_adapters_is_told_before_anything_is_made),
         cmocka_unit_test(two_processes_do_not_train_in_one_folder),
         cmocka_unit_test(the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data),
+        cmocka_unit_test(held_out_text_is_measured_on_the_way_and_changes_no_bit),
+        cmocka_unit_test(it_ends_where_nothing_gets_better_and_the_best_stays_beside_the_last),
+        cmocka_unit_test(a_run_that_was_stopped_ends_as_early_as_one_that_was_not),
+        cmocka_unit_test(a_best_checkpoint_that_cannot_be_saved_is_told_and_costs_nothing_else),
+        cmocka_unit_test(without_held_out_text_only_an_order_to_measure_is_refused),
         cmocka_unit_test(text_follows_the_seed_and_is_of_the_newest_checkpoint_that_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
