@@ -49,7 +49,7 @@ _dpnode() {
     'data verify') words="$common" ;;
     'data'*) words="$common" ;;
     'top'*) words="--every --once --size $common" ;;
-    'web'*) words="--listen --name $common" ;;
+    'web'*) words="--listen --sample --tensorboard --name $common" ;;
     'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
     'explain'*) words="$common" ;;
     'completion'*) words="$common" ;;

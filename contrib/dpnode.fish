@@ -172,6 +172,8 @@ complete -c dpnode -n '__dpnode_typed top' -l once -d 'print one picture as text
 complete -c dpnode -n '__dpnode_typed top' -l size -r -d 'columns and rows of that picture [80x24]'
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a web -d 'serve a page about this node, and /metrics for Prometheus; read-only'
 complete -c dpnode -n '__dpnode_typed web' -l listen -r -d 'where to serve; port 0: any that is free [127.0.0.1:7719]'
+complete -c dpnode -n '__dpnode_typed web' -l sample -r -d 'show the text that each checkpoint writes after this one'
+complete -c dpnode -n '__dpnode_typed web' -l tensorboard -r -d 'write the figures of the run as event files for TensorBoard'
 complete -c dpnode -n '__dpnode_typed web' -l name -r -d 'names of hosts under which it is asked, besides addresses and localhost'
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a swarm -d 'start several nodes on this machine that train one model; Ctrl-C ends them'
 complete -c dpnode -n '__dpnode_typed swarm' -s n -l nodes -r -d 'number of nodes, 1 to 32 [3]'

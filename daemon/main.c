@@ -16,6 +16,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
 #include "daemon/host/disk_reserve.h"
+#include "daemon/model/held_out.h"
 #include "daemon/net/transport.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
@@ -299,6 +300,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
     DP_TRY(dp_supervisor_open(&daemon->supervisor, daemon));
     DP_TRY(dp_disk_reserve_open(&daemon->disk_reserve, daemon, DP_DISK_RESERVE_LOOK_MS));
+    DP_TRY(dp_held_out_open(&daemon->held_out, daemon, DP_HELD_OUT_LOOK_MS));
     if (*member) {
         DP_TRY(dp_driver_open(&daemon->driver, daemon, facts, why));
     }
@@ -329,6 +331,8 @@ static void close_all(dp_daemon *daemon)
     daemon->bandwidth_limiter = NULL;
     dp_driver_close(daemon->driver);
     daemon->driver = NULL;
+    dp_held_out_close(daemon->held_out);
+    daemon->held_out = NULL;
     dp_control_close(daemon->control);
     daemon->control = NULL;
     if (daemon->event_log != NULL) {

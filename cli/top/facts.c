@@ -104,6 +104,7 @@ static void read_run(dp_facts *facts, const json_t *run, uint64_t unix_ms)
     copy(facts->device, sizeof facts->device, dp_json_text(run, "device", ""));
     read_chain(facts, run);
     facts->loss = amount_of(run, "loss");
+    facts->held_out = amount_of(json_object_get(run, "held_out"), "loss");
     read_speed(facts, amount_of(run, "tokens_per_s"));
     facts->round_ms = count_of(run, "round_ms");
     facts->upload_max = count_of(run, "upload_max");

@@ -106,6 +106,7 @@ typedef struct dp_facts {
     uint64_t members;
     bool voter;
     double loss;         /* 0: unknown */
+    double held_out;     /* on held-out text, as this node measured it last; 0: unknown */
     double tokens_per_s; /* of this node; 0: unknown */
     uint64_t round_ms;   /* as the manifest has it */
     char device[DP_FACTS_TEXT_MAX];

@@ -45,7 +45,9 @@ static void add_round(parts *line, const dp_facts *facts)
         return;
     }
     add(line, "round %llu", (unsigned long long)facts->round);
-    if (facts->loss > 0) {
+    if (facts->loss > 0 && facts->held_out > 0) {
+        add(line, "loss %.3f, held out %.3f", facts->loss, facts->held_out);
+    } else if (facts->loss > 0) {
         add(line, "loss %.3f", facts->loss);
     }
 }

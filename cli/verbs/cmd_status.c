@@ -115,6 +115,10 @@ static void print_chain(const json_t *status, const json_t *run)
     if (dp_json_real(run, "loss", 0) > 0) {
         printf("  loss %.3f", dp_json_real(run, "loss", 0));
     }
+    const double held_out = dp_json_real(json_object_get(run, "held_out"), "loss", 0);
+    if (held_out > 0) {
+        printf("  held out %.3f", held_out);
+    }
     const long long alive = dp_json_int(run, "alive", 0);
     const long long members = dp_json_int(run, "members", 0);
     if (alive <= members) {

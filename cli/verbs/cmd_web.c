@@ -6,19 +6,19 @@
 #include "cli/paths.h"
 #include "cli/web/options.h"
 
-enum { WORDS_MAX = 10 };
+enum { WORDS_MAX = 16, PASSED = 4 };
 
 static int run_web(dp_cmd *cmd)
 {
-    static const char *const passed[] = {"listen", "name"};
-    static char flags[2][16];
+    static const char *const passed[PASSED] = {"listen", "name", "sample", "tensorboard"};
+    static char flags[PASSED][16];
     char program[DP_CLI_PATH_MAX];
     const char *list[WORDS_MAX] = {"dpnode-web", "--socket", cmd->socket};
     char *vector[WORDS_MAX];
     size_t n = 3;
     dp_control_error error;
 
-    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
+    for (size_t i = 0; i < PASSED; i++) {
         if (dp_cmd_option(cmd, passed[i]) != NULL) {
             snprintf(flags[i], sizeof flags[i], "--%s", passed[i]);
             list[n++] = flags[i];

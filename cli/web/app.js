@@ -1,14 +1,14 @@
 // The page of dpnode-web: shows what the daemon says, as it comes. Text from peers is only ever set as text.
 'use strict';
 
-const ROUNDS = 512, ROWS = 12, EVENTS = 20, RETRY_MS = 2000;
+const ROUNDS = 512, ROWS = 12, EVENTS = 20, RETRY_MS = 2000, TEXTS_MS = 3000;
 const PHASES = ['computed', 'data', 'publish', 'apply', 'state', 'tell'];
 const PHASE_TEXT = {computed: 'steps', data: 'waiting for data', publish: 'encoding updates', apply: 'applying rounds',
                     state: 'state and checkpoints', tell: 'handing over to the daemon'};
 const byId = id => document.getElementById(id);
 
 const rounds = new Map();
-let events = [], lastNews = '', unit = 'tokens';
+let events = [], lastNews = '', textsAsked = 0, unit = 'tokens';
 
 // ---- text
 
@@ -49,6 +49,8 @@ function showCards(status, run) {
   if (known(run.round)) {
     add('round', String(run.round), known(run.round_ms) ? 'each about ' + span(run.round_ms / 1000) : '');
     if (run.loss > 0) add('loss', run.loss.toFixed(3), 'nats per ' + unit.slice(0, -1));
+    if (run.held_out) add('held-out loss', run.held_out.loss.toFixed(3), 'in round ' + run.held_out.round + ', ' +
+                          run.held_out.bits_per_byte.toFixed(3) + ' bits per byte');
     add(unit + ' of the run', number(run.tokens), known(run.elements) ? number(run.elements) + ' parameters' : '');
     const late = run.alive < run.members;
     add('members alive', run.alive + ' of ' + Math.max(run.members, run.alive),
@@ -193,6 +195,22 @@ async function takeNews(event) {
   addRounds(news.rounds.filter(r => !rounds.has(r.slot)));
 }
 
+async function takeTexts() {
+  if (Date.now() - textsAsked < TEXTS_MS) return;
+  textsAsked = Date.now();
+  try {
+    const texts = await get('/api/v1/texts');
+    byId('written').hidden = texts.length === 0;
+    byId('texts').replaceChildren(...texts.reverse().map(text => {
+      const made = document.createElement('article');
+      made.append(element('h3', 'round ' + text.round + ', ' + clock(text.time_ms)), element('p', text.text));
+      return made;
+    }));
+  } catch (error) {
+    textsAsked = 0;
+  }
+}
+
 function takeState(state) {
   const pill = byId('state');
   if (state.error) {
@@ -214,6 +232,7 @@ function takeState(state) {
   showCards(status, run);
   showPhases(run.trainer_ms);
   showPeers(state.peers);
+  takeTexts();
 }
 
 function listen() {

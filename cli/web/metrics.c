@@ -94,6 +94,14 @@ static const row run_rows[] = {
      "Chunks that a second holder was asked for, since the first was late.", 1, COUNTER},
 };
 
+/* Of run.held_out, once this node has measured it. */
+static const row held_out_rows[] = {
+    {"held_out_loss_nats", NULL, "loss", "Loss on held-out text, as this node measured it last.", 1,
+     GAUGE},
+    {"held_out_bits_per_byte", NULL, "bits_per_byte", "The same, of its text.", 1, GAUGE},
+    {"held_out_round", NULL, "round", "Round of the model that was measured.", 1, GAUGE},
+};
+
 /* Of run.trainer_ms: a family of its own. */
 static const char *const phases[] = {"computed", "data", "publish", "apply", "state", "tell"};
 static const char *const states[] = {"idle",   "joining", "starting", "training", "waiting",
@@ -253,6 +261,8 @@ static dp_status put_run(dp_buf *out, const json_t *run)
     escape(dp_json_text(run, "name", ""), name);
     snprintf(label, sizeof label, "run=\"%s\"", name);
     DP_TRY(put_rows(out, run, run_rows, COUNT(run_rows), label));
+    DP_TRY(put_rows(out, json_object_get(run, "held_out"), held_out_rows, COUNT(held_out_rows),
+                    label));
     DP_TRY(put_phases(out, run, label));
     return put_states(out, "trainer_state", "1: the trainer is in this state.", trainers,
                       COUNT(trainers), dp_json_text(run, "trainer", ""));

@@ -166,13 +166,16 @@ static dp_status ask_path(dp_site *site, const dp_site_request *request, dp_site
     if (strcmp(request->path, "/api/v1/events") == 0) {
         return say_list(site, answer, "events", request->last);
     }
+    if (strcmp(request->path, "/api/v1/texts") == 0) {
+        return say_json(answer, OK, site->texts != NULL ? json_incref(site->texts) : json_array());
+    }
     if (strcmp(request->path, "/api/v1/stream") == 0) {
         answer->streams = true;
         return say(answer, OK, "text/event-stream", dp_view_text(""));
     }
     return say_text(answer, MISSING,
                     "there is no such page; there are / /metrics /healthz /readyz /api/v1/status "
-                    "/api/v1/peers /api/v1/rounds /api/v1/events /api/v1/stream\n");
+                    "/api/v1/peers /api/v1/rounds /api/v1/events /api/v1/texts /api/v1/stream\n");
 }
 
 dp_status dp_site_ask(dp_site *site, uint64_t now_ms, const dp_site_request *request,

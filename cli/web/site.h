@@ -7,6 +7,7 @@
  *   /readyz      200 where `dpnode status --check ready` passes, else 503
  *   /api/v1/status, /api/v1/peers               the daemon's replies, unchanged
  *   /api/v1/rounds?last=N, /api/v1/events?last=N  arrays, oldest first
+ *   /api/v1/texts    array of {"round", "time_ms", "text"} of checkpoints, oldest first
  *   /api/v1/stream   text/event-stream: event "state" with {"status", "peers"} each second; event
  *                    "news" with {"events", "rounds"} that are new (cli/web/news.h), whose id a
  *                    reader that was cut gives back as Last-Event-ID, or as ?after=
@@ -28,6 +29,7 @@ enum {
 typedef struct dp_site {
     dp_source source;
     const char *names[DP_SITE_NAMES_MAX]; /* borrowed; NULL: no more */
+    json_t *texts;                        /* borrowed (cli/web/texts.h); NULL: none are made */
 } dp_site;
 
 typedef struct dp_site_request {

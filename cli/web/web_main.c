@@ -4,10 +4,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "cli/figures/run_figures.h"
 #include "cli/paths.h"
 #include "cli/web/options.h"
 #include "cli/web/server.h"
+#include "cli/web/texts.h"
 
 static volatile int ended;
 
@@ -29,6 +32,63 @@ static bool read_names(dp_site *site, char *text)
         site->names[n++] = name;
     }
     return true;
+}
+
+/* ---- event files and texts */
+
+enum { LOOK_MS = 1000 };
+
+static void on_warning(void *context, const char *sentence)
+{
+    (void)context;
+    fprintf(stderr, "note: %s; the page goes on\n", sentence);
+}
+
+static uint64_t clock_ms(clockid_t clock)
+{
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Writes what is new since the last look, and asks for rounds only if there is something. */
+static void look(dp_run_figures *figures, dp_source *source)
+{
+    dp_control_error error;
+    dp_source_look(source, clock_ms(CLOCK_MONOTONIC));
+    if (figures->folder == NULL || !dp_run_figures_lacks(figures, source->status)) {
+        return;
+    }
+    json_t *const rounds = dp_source_list(source, "rounds", DP_SOURCE_LAST_MAX, &error);
+    if (rounds != NULL) {
+        dp_run_figures_take(figures, source->status, rounds, clock_ms(CLOCK_REALTIME));
+        json_decref(rounds);
+    }
+}
+
+/* texts: without a prompt none are made. */
+static dp_status serve_until_end(dp_server *server, dp_site *site, dp_run_figures *figures,
+                                 dp_texts *texts)
+{
+    const bool looks = figures->folder != NULL || texts->prompt != NULL;
+    dp_status status = DP_OK;
+    uint64_t looked_ms = 0;
+    while (status == DP_OK && ended == 0) {
+        status = dp_server_step(server, looks ? LOOK_MS : -1);
+        const uint64_t now = clock_ms(CLOCK_MONOTONIC);
+        if (!looks || now - looked_ms < LOOK_MS) {
+            continue;
+        }
+        looked_ms = now;
+        look(figures, &site->source);
+        const uint64_t time_ms = clock_ms(CLOCK_REALTIME);
+        const json_t *const text =
+            texts->prompt != NULL ? dp_texts_look(texts, site->source.status, now, time_ms) : NULL;
+        if (text != NULL) {
+            dp_run_figures_text(figures, text, time_ms);
+        }
+    }
+    return status;
 }
 
 static int serve(dp_cmd *cmd)
@@ -61,11 +121,14 @@ static int serve(dp_cmd *cmd)
                dp_server_address(server));
         fflush(stdout);
     }
-    dp_status status = DP_OK;
-    while (status == DP_OK && ended == 0) {
-        status = dp_server_step(server, -1);
-    }
+    dp_run_figures figures = {.folder = dp_cmd_option(cmd, "tensorboard"), .warn = on_warning};
+    dp_texts texts;
+    dp_status status = dp_texts_open(&texts, cmd->socket, dp_cmd_option(cmd, "sample"));
+    site.texts = texts.list;
+    status = status == DP_OK ? serve_until_end(server, &site, &figures, &texts) : status;
+    dp_run_figures_close(&figures);
     dp_server_close(server);
+    dp_texts_close(&texts);
     dp_source_close(&site.source);
     if (status != DP_OK) {
         dp_error_set(&error, DP_EXIT_IO, "E0605", "start it again", "the server has failed",

@@ -66,6 +66,8 @@
  *                       "refused": every node that is reached closes this node's connections,
  *                       "voted_twice"?, "voted_twice_name"?: the voter whose two votes halted this
  *                         node,
+ *                       "held_out"?: {"loss","bits_per_byte","tokens","round","time_ms"}: on
+ *                         held-out text, as this node measured it last (daemon/model/held_out.h),
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes,
  *                         "trainer_pid"?, "trainer_restarts", "trainer_next_ms"?: until it is
  *                         started again, "trainer_deaths"?: in a row before that, "counted": rounds

@@ -269,6 +269,20 @@ static void pack_chain(dp_group *map, const dp_driver_view *view)
     dp_pair_bool(map, "refused", view->refused);
 }
 
+static void pack_measured(dp_group *map, const dp_measured *measured)
+{
+    if (measured->tokens == 0) {
+        return;
+    }
+    dp_group group = dp_map_begin(dp_pair(map, "held_out"));
+    dp_pair_f64(&group, "loss", measured->loss);
+    dp_pair_f64(&group, "bits_per_byte", measured->bits_per_byte);
+    dp_pair_u64(&group, "tokens", measured->tokens);
+    dp_pair_u64(&group, "round", measured->round);
+    dp_pair_u64(&group, "time_ms", measured->time_ms);
+    dp_group_end(&group);
+}
+
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)
 {
     const dp_run_identity *facts = dp_driver_run_identity(daemon->driver);
@@ -297,6 +311,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }
+    pack_measured(&map, &daemon->measured);
     pack_liar(&map, daemon, &view);
     pack_line(&map, daemon, &view);
     pack_trainer(&map, &view);

@@ -22,6 +22,16 @@ typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
 typedef struct dp_suspension dp_suspension;
 typedef struct dp_first_start dp_first_start;
 typedef struct dp_stream dp_stream;
+typedef struct dp_held_out dp_held_out;
+
+/* The newest loss on held-out text that this node has measured (daemon/model/held_out.h). */
+typedef struct dp_measured {
+    uint64_t round;
+    uint64_t tokens;  /* 0: none yet */
+    uint64_t time_ms; /* unix */
+    double loss;      /* nats per token */
+    double bits_per_byte;
+} dp_measured;
 
 typedef struct dp_daemon {
     uv_loop_t *loop;
@@ -40,6 +50,8 @@ typedef struct dp_daemon {
     dp_supervisor *supervisor;
     dp_disk_reserve *disk_reserve;
     dp_first_start *first_start;
+    dp_held_out *held_out;
+    dp_measured measured;
     dp_identity identity;
     uint64_t incarnation;
     uint64_t started_ms;                     /* unix */

@@ -40,6 +40,15 @@ static void a_chain_that_is_not_read_has_no_round(void **state)
     assert_true(picture_has("\n starting\n"));
 }
 
+static void a_held_out_loss_stands_beside_that_of_the_round(void **state)
+{
+    (void)state;
+    picture_of_three();
+    picture_facts.held_out = 3.52;
+    dp_headline_draw(&picture, &picture_facts, PICTURE_NOW);
+    assert_true(picture_has("loss 3.412, held out 3.520"));
+}
+
 static void long_names_leave_the_lines_whole(void **state)
 {
     (void)state;
@@ -75,6 +84,7 @@ int main(void)
         HEADLINE_TEST(the_lines_have_what_fits_and_nothing_unknown),
         HEADLINE_TEST(a_node_that_does_not_train_says_so),
         HEADLINE_TEST(a_chain_that_is_not_read_has_no_round),
+        HEADLINE_TEST(a_held_out_loss_stands_beside_that_of_the_round),
         HEADLINE_TEST(long_names_leave_the_lines_whole),
         HEADLINE_TEST(a_small_one_has_the_reason_at_last),
     };

@@ -25,6 +25,14 @@ static void a_node_that_trains_is_two_lines(void **state)
     assert_null(strstr(verb_kit.out, "no majority"));
 }
 
+static void a_held_out_loss_stands_beside_that_of_the_rounds(void **state)
+{
+    (void)state;
+    verb_answer("{" TRAINING ", 'held_out': {'loss': 2.75, 'round': 11}}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("loss 2.500  held out 2.750  3/4 members alive\n"));
+}
+
 static void what_is_wrong_is_a_line_with_what_to_ask(void **state)
 {
     (void)state;
@@ -250,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         VERB_TEST(a_node_that_trains_is_two_lines),
+        VERB_TEST(a_held_out_loss_stands_beside_that_of_the_rounds),
         VERB_TEST(what_is_wrong_is_a_line_with_what_to_ask),
         VERB_TEST(limits_and_memory_are_told_where_they_matter),
         VERB_TEST(a_first_start_that_fails_is_told_with_its_fix),

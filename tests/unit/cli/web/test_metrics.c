@@ -55,6 +55,19 @@ static void what_is_not_known_is_left_out(void **state)
     assert_null(strstr(text, "peer"));
 }
 
+static void the_loss_on_held_out_text_has_its_round(void **state)
+{
+    (void)state;
+    const char *const text =
+        written("{'state':'training','version':'1','run':{'name':'a','round':9,"
+                "'trainer':'up','held_out':{'loss':3.25,'bits_per_byte':1.5,"
+                "'tokens':8192,'round':7,'time_ms':1}}}",
+                NULL);
+    expect(text, "dpnode_held_out_loss_nats{run=\"a\"} 3.25");
+    expect(text, "dpnode_held_out_bits_per_byte{run=\"a\"} 1.5");
+    expect(text, "dpnode_held_out_round{run=\"a\"} 7");
+}
+
 static void values_have_base_units_and_a_family_has_one_head(void **state)
 {
     (void)state;
@@ -135,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_daemon_the_node_is_down_and_nothing_else_is_told),
         cmocka_unit_test(what_is_not_known_is_left_out),
+        cmocka_unit_test(the_loss_on_held_out_text_has_its_round),
         cmocka_unit_test(values_have_base_units_and_a_family_has_one_head),
         cmocka_unit_test(a_family_whose_first_value_is_not_known_has_its_help),
         cmocka_unit_test(a_name_of_a_peer_cannot_write_metrics),

@@ -47,6 +47,20 @@ static unsigned get(const char *path, const char **body)
     return ask("GET", path, "localhost:7719", NULL, body);
 }
 
+static void texts_are_an_empty_list_until_there_are_some(void **state)
+{
+    const char *body = NULL;
+    (void)state;
+    verb_answer("{'state':'training'}");
+    assert_int_equal(get("/api/v1/texts", &body), 200);
+    assert_string_equal(body, "[]");
+    site.texts = verb_json("[{'round':7,'time_ms':1,'text':'In the'}]");
+    verb_answer("{'state':'training'}");
+    assert_int_equal(get("/api/v1/texts", &body), 200);
+    assert_string_equal(body, "[{\"round\":7,\"time_ms\":1,\"text\":\"In the\"}]");
+    json_decref(site.texts);
+}
+
 static void requests_for_an_address_or_a_given_name_are_answered(void **state)
 {
     (void)state;
@@ -220,6 +234,8 @@ static void a_path_that_there_is_not_names_those_that_there_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(texts_are_an_empty_list_until_there_are_some, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(requests_for_an_address_or_a_given_name_are_answered, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_foreign_host_is_refused_before_the_daemon_is_asked, setup,

@@ -108,6 +108,7 @@ static void rates_and_errors_are_told_where_they_are_known(void **state)
     assert_true(is_nil(run, "tokens_per_s") && is_nil(run, "loss"));
     assert_null(dp_pack_key(run, "update_norm"));
     assert_null(dp_pack_key(run, "trainer_ms"));
+    assert_null(dp_pack_key(run, "held_out"));
     assert_null(dp_pack_key(run, "part_error"));
     call_kit.view.tokens_per_s = 1500;
     call_kit.view.trained_us = 9000;
@@ -115,8 +116,13 @@ static void rates_and_errors_are_told_where_they_are_known(void **state)
     call_kit.view.update_error = 1;
     call_kit.view.trainer_next_ms = 4000;
     call_kit.view.trainer_deaths = 3;
+    desk.daemon.measured =
+        (dp_measured){.round = 7, .tokens = 8192, .loss = 3.5, .bits_per_byte = 1.75};
     run = run_of_status();
     assert_true(dp_pack_get_f64(dp_pack_key(run, "update_error"), &number) && number == 0.25);
+    const dp_pack_value *const held_out = dp_pack_key(run, "held_out");
+    assert_true(dp_pack_get_f64(dp_pack_key(held_out, "loss"), &number) && number == 3.5);
+    assert_int_equal(number_at(held_out, "round"), 7);
     assert_true(dp_pack_get_f64(dp_pack_key(run, "tokens_per_s"), &number) && number == 1500);
     assert_int_equal(number_at(dp_pack_key(run, "trainer_ms"), "trained"), 9);
     assert_true(number_at(run, "trainer_deaths") == 3 && number_at(run, "trainer_next_ms") == 4000);
