@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from bench_engine_torch import Model, torch  # noqa: E402 (ends with 77 without PyTorch)
 
-HEAD_BYTES, ELEMENTS_AT = 388, 48  # of a checkpoint: compute/worker/standalone_file.h
+HEAD_BYTES, ELEMENTS_AT = 388, 48  # of a checkpoint: compute/standalone/standalone_file.h
 SHARD_HEAD = 32  # compute/data/shard.h
 CLIP, DECAY, BETAS, EPS, RATE, FLOOR, WARM_STEPS, HELD_OUT = 1.0, 0.1, (0.9, 0.95), 1e-8, 1e-3, 0.1, 20, 0.05
 SHAPES = {  # name: family, layers, width, heads, kv heads, hidden, context, vocab, rows

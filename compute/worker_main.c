@@ -51,10 +51,10 @@
 #include "compute/machine/files.h"
 #include "compute/machine/pool.h"
 #include "compute/machine/tool.h"
+#include "compute/standalone/standalone.h"
+#include "compute/standalone/standalone_tool.h"
 #include "compute/worker/data_tool.h"
 #include "compute/worker/machine_info.h"
-#include "compute/worker/standalone.h"
-#include "compute/worker/standalone_tool.h"
 #include "compute/worker/worker.h"
 
 enum { LINE_BYTES_MAX = 1 << 16 };

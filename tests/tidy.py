@@ -60,9 +60,10 @@ ROOMS = {
         "text": "data machine unicode",
         "format": "cpu machine model text",
         "trainer": "backend codec data machine model outer rules text unicode",
+        "standalone": "backend codec cpu data format machine model outer rules text trainer unicode",
         "worker": "backend codec cpu data format machine model outer text trainer unicode",
         "cuda": "backend codec cpu machine model outer",
-        ".": "backend format machine worker",
+        ".": "backend format machine standalone worker",
     },
     "store": {".": ""},
     "daemon": {

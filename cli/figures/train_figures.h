@@ -1,5 +1,5 @@
 /* The figures of `dpnode train` for other programs: lines of JSON in a file, and event files for
- * TensorBoard, from the lines that dpnode-worker prints (compute/worker/standalone_tool.c). */
+ * TensorBoard, from the lines that dpnode-worker prints (compute/standalone/standalone_tool.c). */
 #ifndef DP_CLI_FIGURES_TRAIN_FIGURES_H
 #define DP_CLI_FIGURES_TRAIN_FIGURES_H
 

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "compute/model/gpt_inside.h"
+#include "compute/model/gpt_decode_inside.h"
 
 enum {
     SLICE_MIN = 24,        /* tokens */

@@ -44,6 +44,8 @@ void dp_gpt_linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
 void dp_gpt_attention_task(void *ctx, size_t index, size_t worker);
 /* The norm before a part, where the model has one. */
 void dp_gpt_norm_before(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
+/* gpt_head.c: logits of the last token of the first row. */
+void dp_gpt_head_last(dp_gpt *gpt, float *logits);
 /* The residual stream behind the running layer. */
 float *dp_gpt_next(const dp_gpt *gpt);
 

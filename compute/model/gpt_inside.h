@@ -127,15 +127,13 @@ struct dp_gpt {
 
     /* The batch of the running call. */
     dp_gpt_batch batch;
-    /* Keys and values of the tokens before the batch, which is one row (gpt_decode.c); NULL: none
-     * are kept, and past is 0. */
-    struct dp_gpt_cache *cache;
-    size_t past;       /* tokens before the batch */
-    size_t tokens;     /* rows * length */
-    size_t slice;      /* tokens of one task */
-    size_t layer;      /* layer of the running tasks */
-    size_t head_slice; /* tokens of one task of the head */
-    size_t head_first; /* first token of the running part of the head */
+    struct dp_gpt_cache *cache; /* gpt_decode.c: of tokens before the batch, a row; NULL: none */
+    size_t past;                /* their number, else 0 */
+    size_t tokens;              /* rows * length */
+    size_t slice;               /* tokens of one task */
+    size_t layer;               /* layer of the running tasks */
+    size_t head_slice;          /* tokens of one task of the head */
+    size_t head_first;          /* first token of the running part of the head */
     size_t head_count;
     float scale;
     bool backward;
@@ -271,8 +269,6 @@ void dp_gpt_layer_again(dp_gpt *gpt);
 /* Head of all tokens: losses; with gpt->backward also dx for the last layer and the head's
  * gradients. */
 void dp_gpt_head(dp_gpt *gpt);
-/* Logits of the last token of the first row. */
-void dp_gpt_head_last(dp_gpt *gpt, float *logits);
 /* From dx behind the last layer to all gradients. */
 void dp_gpt_backward(dp_gpt *gpt);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/worker/standalone_file.h"
+#include "compute/standalone/standalone_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -23,8 +23,8 @@
  * Durable and atomic: written beside its name, synced, renamed, the folder synced; the last
  * DP_STANDALONE_KEPT stay, and one of the best. An incomplete file after a crash or on a full
  * disk has another name or a wrong hash, and the one before it is used. */
-#ifndef DP_COMPUTE_WORKER_STANDALONE_FILE_H
-#define DP_COMPUTE_WORKER_STANDALONE_FILE_H
+#ifndef DP_COMPUTE_STANDALONE_STANDALONE_FILE_H
+#define DP_COMPUTE_STANDALONE_STANDALONE_FILE_H
 
 #include "base/digest.h"
 #include "compute/trainer/trainer.h"

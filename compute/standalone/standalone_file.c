@@ -1,4 +1,4 @@
-#include "compute/worker/standalone_file.h"
+#include "compute/standalone/standalone_file.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
  * FOLDER/best.json: {"step", "loss", "bits_per_byte", "tokens"} of the best checkpoint, written
  * behind it. All that follows from it depends on steps and losses alone, which a resumed run
  * repeats to the bit; so a run that was killed ends where one without a break does. */
-#ifndef DP_COMPUTE_WORKER_STANDALONE_VAL_H
-#define DP_COMPUTE_WORKER_STANDALONE_VAL_H
+#ifndef DP_COMPUTE_STANDALONE_STANDALONE_VAL_H
+#define DP_COMPUTE_STANDALONE_STANDALONE_VAL_H
 
 #include "compute/trainer/trainer.h"
 

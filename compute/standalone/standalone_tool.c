@@ -1,4 +1,4 @@
-#include "compute/worker/standalone_tool.h"
+#include "compute/standalone/standalone_tool.h"
 
 #include <getopt.h>
 #include <jansson.h>
@@ -15,7 +15,7 @@
 #include "compute/machine/files.h"
 #include "compute/machine/pool.h"
 #include "compute/machine/tool.h"
-#include "compute/worker/standalone.h"
+#include "compute/standalone/standalone.h"
 
 enum { SAVE_SECONDS = 300 };
 #define VAL_AUTO UINT64_MAX

@@ -3,11 +3,11 @@
 
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
+#include "compute/standalone/standalone.h"
+#include "compute/standalone/standalone_file.h"
+#include "compute/standalone/standalone_folder.h"
 #include "compute/text/bpe.h"
 #include "compute/trainer/sample_text.h"
-#include "compute/worker/standalone.h"
-#include "compute/worker/standalone_file.h"
-#include "compute/worker/standalone_folder.h"
 
 enum { WHOLE = 1000 }; /* per mille that is looked at, of data from outside */
 

@@ -1,7 +1,7 @@
 /* The folder of standalone training (standalone.h): making, locking, opening, and checking it
  * against its manifest. No steps here. */
-#ifndef DP_COMPUTE_WORKER_STANDALONE_FOLDER_H
-#define DP_COMPUTE_WORKER_STANDALONE_FOLDER_H
+#ifndef DP_COMPUTE_STANDALONE_STANDALONE_FOLDER_H
+#define DP_COMPUTE_STANDALONE_STANDALONE_FOLDER_H
 
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 /* dpnode-worker sample. */
-#include "compute/worker/standalone_tool.h"
+#include "compute/standalone/standalone_tool.h"
 
 #include <getopt.h>
 #include <jansson.h>
@@ -14,9 +14,9 @@
 #include "compute/machine/stopwatch.h"
 #include "compute/machine/tool.h"
 #include "compute/model/state.h"
+#include "compute/standalone/standalone.h"
 #include "compute/trainer/sample_text.h"
 #include "compute/unicode/utf8.h"
-#include "compute/worker/standalone.h"
 
 enum {
     TOKENS = 120,

@@ -1,5 +1,5 @@
 /* When held-out loss is measured, which is the best, when training ends, and best.json. */
-#include "compute/worker/standalone_val.h"
+#include "compute/standalone/standalone_val.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "compute/worker/standalone_val.h"
+#include "compute/standalone/standalone_val.h"
 
 #include <jansson.h>
 #include <limits.h>

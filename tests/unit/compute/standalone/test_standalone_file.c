@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "compute/worker/standalone_file.h"
+#include "compute/standalone/standalone_file.h"
 
 static dp_standalone_head head_of(void)
 {

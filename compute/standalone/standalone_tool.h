@@ -1,7 +1,7 @@
 /* dpnode-worker train, eval and sample: parses arguments for standalone.h and prints its events as
  * lines of JSON. SIGINT and SIGTERM save and end. */
-#ifndef DP_COMPUTE_WORKER_STANDALONE_TOOL_H
-#define DP_COMPUTE_WORKER_STANDALONE_TOOL_H
+#ifndef DP_COMPUTE_STANDALONE_STANDALONE_TOOL_H
+#define DP_COMPUTE_STANDALONE_STANDALONE_TOOL_H
 
 /* argv after "train" or "eval". Returns the exit status of the process. */
 int dp_standalone_tool_train(int argc, char **argv);

@@ -18,14 +18,14 @@
  * random choices from the manifest's seed, and every micro-batch has the rows that the first start
  * chose, from the manifest alone unless a card is too small for them. There is no error feedback,
  * because nothing is published. */
-#ifndef DP_COMPUTE_WORKER_STANDALONE_H
-#define DP_COMPUTE_WORKER_STANDALONE_H
+#ifndef DP_COMPUTE_STANDALONE_STANDALONE_H
+#define DP_COMPUTE_STANDALONE_STANDALONE_H
 
 #include "compute/backend/plan.h"
 #include "compute/format/export.h"
+#include "compute/standalone/standalone_file.h"
+#include "compute/standalone/standalone_val.h"
 #include "compute/trainer/trainer.h"
-#include "compute/worker/standalone_file.h"
-#include "compute/worker/standalone_val.h"
 
 typedef enum dp_standalone_event_kind {
     DP_STANDALONE_PREPARED, /* tokens */

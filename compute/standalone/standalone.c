@@ -1,4 +1,4 @@
-#include "compute/worker/standalone.h"
+#include "compute/standalone/standalone.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "compute/machine/files.h"
 #include "compute/machine/memory.h"
 #include "compute/machine/pool.h"
-#include "compute/worker/standalone_file.h"
-#include "compute/worker/standalone_folder.h"
+#include "compute/standalone/standalone_file.h"
+#include "compute/standalone/standalone_folder.h"
 
 /* Of a micro-batch: packing the weights for it is then a small part (plan.c), and caches hold
  * it. */

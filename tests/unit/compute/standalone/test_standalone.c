@@ -11,8 +11,8 @@
 
 #include "compute/backend/backend_cpu.h"
 #include "compute/machine/files.h"
-#include "compute/worker/standalone.h"
-#include "compute/worker/standalone_file.h"
+#include "compute/standalone/standalone.h"
+#include "compute/standalone/standalone_file.h"
 
 enum { STEPS = 12 };
 

@@ -1,4 +1,4 @@
-#include "compute/worker/standalone_folder.h"
+#include "compute/standalone/standalone_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
