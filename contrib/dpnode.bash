@@ -39,7 +39,7 @@ _dpnode() {
     'ckpt') words='ls verify export --help' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
-    'ckpt export') words="--gguf --llmc --from --best --force $common" ;;
+    'ckpt export') words="--gguf --llmc --merged --from --best --force $common" ;;
     'sample'*) words="--prompt --tokens --seed --temperature --top-k --top-p --best --threads $common" ;;
     'eval'*) words="--tokens --best --data $common" ;;
     'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds --val-steps --val-tokens --patience --metrics --tensorboard $common" ;;

@@ -193,6 +193,12 @@ dp_status dp_standalone_sample(const dp_standalone_look *look, const dp_sampler 
         return dp_why_set(why, DP_BADARG, "the folder's path is too long");
     }
     status = dp_standalone_folder_open_model(&folder, why);
+    if (status == DP_OK && dp_manifest_adapts(&folder.manifest)) {
+        status = dp_why_set(why, DP_UNSUPPORTED,
+                            "%.300s trains adapters, and text is drawn from whole models; `dpnode "
+                            "ckpt export DIR --from FOLDER --merged` writes one",
+                            look->folder);
+    }
     if (status == DP_OK) {
         status = sample_folder(look, &folder, sampler, prompt, n, text, steps, why);
     }
