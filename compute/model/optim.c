@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "compute/cpu/half.h"
+#include "compute/cpu/stochastic_rounding.h"
 #include "compute/model/optim_inside.h"
-#include "compute/model/stochastic_rounding.h"
 
 #define NORM_MAX 1e18 /* Above it the squares of fp32 values come near their end. */
 

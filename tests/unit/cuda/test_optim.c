@@ -4,8 +4,8 @@
 
 #include "compute/cpu/half.h"
 #include "compute/cpu/ops.h"
+#include "compute/cpu/stochastic_rounding.h"
 #include "compute/cuda/optim.h"
-#include "compute/model/stochastic_rounding.h"
 #include "tests/cuda/card.h"
 #include "tests/unit/compute/optim_rig.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "compute/cpu/half.h"
-#include "compute/model/stochastic_rounding.h"
+#include "compute/cpu/stochastic_rounding.h"
 
 static const dp_weights_kind ways[] = {DP_WEIGHTS_FP32, DP_WEIGHTS_BF16, DP_WEIGHTS_BF16_SR};
 enum { WAYS = 3 };

@@ -1,4 +1,4 @@
-#include "compute/model/stochastic_rounding.h"
+#include "compute/cpu/stochastic_rounding.h"
 
 #include "compute/cpu/half.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "compute/cpu/half.h"
-#include "compute/model/stochastic_rounding.h"
+#include "compute/cpu/stochastic_rounding.h"
 
 static void philox_gives_the_published_answers(void **state)
 {

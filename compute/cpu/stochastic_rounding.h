@@ -1,7 +1,7 @@
 /* Stochastic rounding of fp32 to bf16 with random bits that depend only on (seed, step, element):
  * the same bits for any number of threads, any cut into ranges, any machine. Not for secrets. */
-#ifndef DP_COMPUTE_MODEL_STOCHASTIC_ROUNDING_H
-#define DP_COMPUTE_MODEL_STOCHASTIC_ROUNDING_H
+#ifndef DP_COMPUTE_CPU_STOCHASTIC_ROUNDING_H
+#define DP_COMPUTE_CPU_STOCHASTIC_ROUNDING_H
 
 #include <stddef.h>
 #include <stdint.h>
