@@ -43,7 +43,9 @@ static bool read_wish(const dp_cmd *cmd, wish *out, dp_control_error *error)
 /* ---- of a folder of `dpnode train` ---- */
 
 static const dp_cli_failure failures[] = {
-    {DP_EXIT_DATA, "E0520", "dpnode train --resume --out FOLDER   # names what is damaged",
+    {DP_EXIT_DATA, "E0520",
+     "dpnode train --resume --out FOLDER   # names what is damaged; of adapters: dpnode ckpt "
+     "export DIR --from FOLDER --merged",
      "no text can be generated from this folder"},
     {DP_EXIT_UNAVAILABLE, "E0510", "free memory", "this machine has too little memory"},
     {0, NULL, NULL, NULL},

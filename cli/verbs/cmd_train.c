@@ -73,8 +73,8 @@ static void print_validation(const json_t *e)
 {
     const json_t *const best = json_object_get(e, "best");
     printf("%s held out at step %lld: loss %.4f, perplexity %.2f, %.4f bits per byte",
-           dp_print_mark(dp_json_flag(e, "is_best") == 1), dp_json_int(e, "step", 0),
-           dp_json_real(e, "loss", (double)NAN), dp_json_real(e, "perplexity", (double)NAN),
+           dp_print_mark(true), dp_json_int(e, "step", 0), dp_json_real(e, "loss", (double)NAN),
+           dp_json_real(e, "perplexity", (double)NAN),
            dp_json_real(e, "bits_per_byte", (double)NAN));
     if (dp_json_flag(e, "is_best") == 1) {
         printf("; the best so far");
