@@ -14,7 +14,7 @@ CLONE_NEWNET = 0x40000000
 PACKAGES = "systemd-sysv,adduser,dbus,dbus-user-session,libpam-systemd"
 FETCH_S = 900 # of the image, and of packages
 BOOT_S = 120
-# What a container's manager lays before it starts process 1. No devices but those of each container.
+# The files that a container's manager makes before process 1. The only devices are those of each container.
 BOOT = """set -e
 mount --make-rprivate /
 mount --bind "$1" "$1"

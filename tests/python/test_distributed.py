@@ -189,7 +189,7 @@ class Ddp(DistributedTest):
         self.worker()
 
         def body(rank):
-            if rank == 1: # What the socket of another machine would say.
+            if rank == 1: # The answer of a socket on another machine.
                 meeting.Spoke = unittest.mock.Mock(side_effect=ConnectionRefusedError)
             yield raised(self.run_of(self.network(rank), samples_per_step=1).__enter__)
 
