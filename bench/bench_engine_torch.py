@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """The anchor of bench_engine: the same training steps in PyTorch on one thread, by process CPU time.
 
-bench_engine_torch.py [--seconds S] [--engine PATH] [--large] [--llmc FOLDER]: with --engine it runs bench_engine and PyTorch alternately for each
-shape and precision, and prints the ratios. One JSON object per shape and precision; times are
-medians over steps. bf16 is torch.autocast. --large adds those that take minutes. --llmc names a checkout of llm.c with train_gpt2
-built and its starter files beside it: with --large its steps of GPT-2 124M, 4 x 64 tokens, fp32, on one thread, by the wall time that it prints.
+bench_engine_torch.py [--seconds S] [--turns N] [--engine PATH] [--large] [--only TEXT] [--compile] [--llmc FOLDER]: with --engine
+bench_engine and PyTorch take turns for each shape and precision; the ratio is the median over turns, since the speed of a shared
+processor changes from one second to the next. One JSON object per shape and precision; times are medians over steps. bf16 is
+torch.autocast; AdamW is fused and attention scaled_dot_product_attention where this PyTorch has them. --compile also measures
+torch.compile (it needs a C++ compiler and a minute a shape) and takes the faster. --large adds the shapes that take minutes, --only
+selects those whose name contains TEXT. --llmc names a checkout of llm.c with train_gpt2 built and its starter files beside it: with
+--large its steps of GPT-2 124M, 4 x 64 tokens, fp32, on one thread, by the wall time that it prints.
 Exit status 77 when PyTorch cannot be imported (Debian: python3-torch).
 PyTorch computes fp32 products with the installed BLAS: without libopenblas0-pthread Debian's is a plain loop, a twentieth as fast, and the script
 reports it.
@@ -34,6 +37,9 @@ SHAPES = {  # name: family, layers, width, heads, kv heads, hidden, context, voc
     "gpt2 L4 C256 T256 B8 V512": ("gpt2", 4, 256, 8, 8, 1024, 256, 512, 8, False),
     "gpt2 L4 C128 T128 B8 V1024": ("gpt2", 4, 128, 4, 4, 512, 128, 1024, 8, False),
     "llama L4 C256 T256 B8 V512": ("llama", 4, 256, 8, 4, 704, 256, 512, 8, False),
+    "gpt2 L6 C384 T256 B8 V4096": ("gpt2", 6, 384, 6, 6, 1536, 256, 4096, 8, True),
+    "gpt2 L4 C384 T1024 B2 V4096": ("gpt2", 4, 384, 6, 6, 1536, 1024, 4096, 2, True),
+    "llama L8 C512 T512 B4 V4096": ("llama", 8, 512, 8, 2, 1408, 512, 4096, 4, True),
     "gpt2-124m T64 B4": ("gpt2", 12, 768, 12, 12, 3072, 64, 50257, 4, True),
     "llama L12 C768 T64 B4 V32000": ("llama", 12, 768, 12, 4, 2048, 64, 32000, 4, True),
 }
@@ -45,6 +51,8 @@ class RMSNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(width))
 
     def forward(self, x):
+        if hasattr(F, "rms_norm"):
+            return F.rms_norm(x, self.gain.shape, self.gain, 1e-5)
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.gain
 
 
@@ -128,19 +136,29 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
-def measure(shape, precision, seconds):
+def fused_adamw(model):
+    """With one pass over all tensors, where this PyTorch has it on CPUs (2.4)."""
+    settings = {"lr": 1e-3, "betas": (0.9, 0.95), "weight_decay": 0.1}
+    try:
+        return torch.optim.AdamW(model.parameters(), fused=True, **settings)
+    except (RuntimeError, TypeError):
+        return torch.optim.AdamW(model.parameters(), **settings)
+
+
+def measure(shape, precision, seconds, compiled=False):
     """Tokens per CPU second, median and best step, and milliseconds of AdamW with clipping."""
     context, vocab, rows = shape[6:9]
     torch.manual_seed(1)
     model = Model(*shape[:8])
-    adamw = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
+    adamw = fused_adamw(model)
+    step = torch.compile(model) if compiled else model
     text = torch.randint(vocab, (rows, context + 1))
     steps, updates, warm = [], [], 2
     while sum(steps) < seconds:
         start = time.process_time()
         adamw.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
-            loss = model(text[:, :-1], text[:, 1:])
+            loss = step(text[:, :-1], text[:, 1:])
         loss.backward()
         stepped = time.process_time()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -183,8 +201,11 @@ def llmc_result(folder, steps=6):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--engine")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--only", default="")
     parser.add_argument("--llmc")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -192,18 +213,27 @@ def main():
     if "openblas" not in library:
         print(f"bench_engine_torch: fp32 products by {library}, no anchor: install libopenblas0-pthread", file=sys.stderr)
     for name, shape in SHAPES.items():
-        if shape[-1] and not args.large:
+        if (shape[-1] and not args.large) or args.only not in name:
             continue
         for precision in ("fp32", "bf16"):
-            ours = engine_result(args.engine, name, precision, args.seconds) if args.engine else None
-            rate, best, update = measure(shape, precision, args.seconds)
+            turns = []
+            for _ in range(args.turns):
+                ours = engine_result(args.engine, name, precision, args.seconds) if args.engine else None
+                theirs = [measure(shape, precision, args.seconds)]
+                if args.compile:
+                    theirs.append(measure(shape, precision, args.seconds, compiled=True))
+                turns.append((ours, max(theirs)))
+            rate, best, update = (median([turn[1][i] for turn in turns]) for i in range(3))
             result = {"shape": name, "precision": precision, "torch": torch.__version__, "blas": library,
                       "torch_tokens_per_second_core": round(rate, 1),
                       "torch_tokens_per_second_core_best": round(best, 1), "torch_adamw_ms": round(update, 3)}
-            if ours:
-                for key in ("ops", "tokens_per_second_core", "gflops_core", "gflops_peak", "share", "optimizer_ms"):
-                    result[key] = ours[key]
-                result["ratio"] = round(ours["tokens_per_second_core"] / rate, 3)
+            if args.engine:
+                result["ops"] = turns[0][0]["ops"]
+                for key in ("tokens_per_second_core", "gflops_core", "gflops_peak", "share", "optimizer_ms"):
+                    result[key] = median([turn[0][key] for turn in turns])
+                ratios = sorted(turn[0]["tokens_per_second_core"] / turn[1][0] for turn in turns)
+                result["ratio"] = round(median(ratios), 3)
+                result["ratios"] = [round(ratio, 3) for ratio in ratios]
             if args.llmc and name == "gpt2-124m T64 B4" and precision == "fp32":
                 result["llmc_tokens_per_second_wall"] = round(llmc_result(args.llmc), 1)
             print(json.dumps(result), flush=True)

@@ -4,6 +4,7 @@
 #ifndef DP_BENCH_PEAK_H
 #define DP_BENCH_PEAK_H
 
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 #if defined(__x86_64__)
@@ -92,6 +93,28 @@ __attribute__((target("avx512f,avx512bf16"))) static double peak_avx512bf16(void
     }
     return (double)PEAK_TURNS * PEAK_SUMS * 64;
 }
+
+/* Sums of four tiles of rows and columns in registers. */
+__attribute__((target("amx-tile,amx-bf16"))) static double peak_amx(void)
+{
+    static const struct {
+        uint8_t palette;
+        uint8_t unused[15];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } shapes = {.palette = 1,
+                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    _tile_loadconfig(&shapes); /* All tiles are 0. */
+    for (size_t turn = 0; turn < PEAK_TURNS / 4; turn++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_release();
+    return (double)PEAK_TURNS * 16 * 16 * 32 * 2;
+}
 #endif
 
 typedef double peak_loop_call(void);
@@ -101,7 +124,9 @@ static peak_loop_call *peak_loop(const dp_ops *ops)
     peak_loop_call *loop = peak_generic;
     (void)ops; /* Not read on other processors. */
 #if defined(__x86_64__)
-    if (strcmp(ops->name, "avx512bf16") == 0) {
+    if (strcmp(ops->name, "amx") == 0) {
+        loop = peak_amx;
+    } else if (strcmp(ops->name, "avx512bf16") == 0) {
         loop = peak_avx512bf16;
     } else if (strncmp(ops->name, "avx512", 6) == 0) {
         loop = peak_avx512;

@@ -1,8 +1,27 @@
 #include "compute/cpu/ops.h"
 
 #include <math.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "compute/cpu/tables.h"
+
+#if defined(__x86_64__)
+/* True if the processor has tiles of bf16 and the kernel lets this process use them, which it wants
+ * to be asked (Linux 5.16). */
+static bool has_amx(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    enum { AMX_BF16 = 1U << 22U, AMX_TILE = 1U << 24U };
+    unsigned int regs[4] = {0};
+    return __get_cpuid_count(7, 0, &regs[0], &regs[1], &regs[2], &regs[3]) != 0 &&
+           (regs[3] & AMX_BF16) != 0 && (regs[3] & AMX_TILE) != 0 &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+#endif
 
 static bool runs_here(const dp_ops *ops)
 {
@@ -11,23 +30,23 @@ static bool runs_here(const dp_ops *ops)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     }
     if (ops == &dp_ops_avx512 || ops == &dp_ops_avx512_bf16 || ops == &dp_ops_avx512_fp16 ||
-        ops == &dp_ops_avx512bf16) {
+        ops == &dp_ops_avx512bf16 || ops == &dp_ops_amx) {
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-               (ops != &dp_ops_avx512bf16 || __builtin_cpu_supports("avx512bf16"));
+               ((ops != &dp_ops_avx512bf16 && ops != &dp_ops_amx) ||
+                __builtin_cpu_supports("avx512bf16")) &&
+               (ops != &dp_ops_amx || has_amx());
     }
 #endif
     return ops != NULL;
 }
 
-enum { TABLES_MAX = 6 };
-
-/* Slowest first. */
-static const dp_ops *const tables[DP_PRECISIONS][TABLES_MAX] = {
+/* From the one that is slowest on most processors. */
+static const dp_ops *const tables[DP_PRECISIONS][DP_OPS_TABLES_MAX] = {
 #if defined(__x86_64__)
     [DP_FP32] = {&dp_ops_plain, &dp_ops_generic, &dp_ops_avx2, &dp_ops_avx512},
     [DP_BF16] = {&dp_ops_plain_bf16, &dp_ops_generic_bf16, &dp_ops_avx2_bf16, &dp_ops_avx512_bf16,
-                 &dp_ops_avx512bf16},
+                 &dp_ops_avx512bf16, &dp_ops_amx},
     [DP_FP16] = {&dp_ops_plain_fp16, &dp_ops_generic_fp16, &dp_ops_avx2_fp16, &dp_ops_avx512_fp16},
 #else
     [DP_FP32] = {&dp_ops_plain, &dp_ops_generic},
@@ -81,25 +100,12 @@ const dp_ops *dp_ops_reference(void)
 
 const dp_ops *dp_ops_at_in(dp_precision precision, size_t index)
 {
-    return index < TABLES_MAX && runs_here(tables[precision][index]) ? tables[precision][index]
-                                                                     : NULL;
+    return index < DP_OPS_TABLES_MAX && runs_here(tables[precision][index])
+               ? tables[precision][index]
+               : NULL;
 }
 
 const dp_ops *dp_ops_at(size_t index)
 {
     return dp_ops_at_in(DP_FP32, index);
-}
-
-const dp_ops *dp_ops_best_in(dp_precision precision)
-{
-    size_t index = 0;
-    while (dp_ops_at_in(precision, index + 1) != NULL) {
-        index++;
-    }
-    return tables[precision][index];
-}
-
-const dp_ops *dp_ops_best(void)
-{
-    return dp_ops_best_in(DP_FP32);
 }

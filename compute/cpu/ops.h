@@ -18,12 +18,13 @@
 #include "compute/cpu/precision.h"
 
 enum {
-    DP_OPS_TILE = 128,  /* most rows of a weight gradient tile, and columns it takes at a time */
-    DP_OPS_DEPTH = 256, /* terms of a product that are summed before the sum goes to memory */
+    DP_OPS_TILE = 128,      /* columns of a weight gradient that are packed at a time */
+    DP_OPS_DEPTH = 256,     /* terms of a product that are summed before the sum goes to memory */
     DP_OPS_TILE_ROOM = 144, /* a tile's rows or columns rounded up to whole groups or panels */
     DP_OPS_TILE_SCRATCH = 2 * 144 * 256,
     DP_OPS_QUERY_ROWS = 48, /* queries that attention treats together */
-    DP_OPS_PANEL_MAX = 64   /* most columns of a packed panel */
+    DP_OPS_PANEL_MAX = 64,  /* most columns of a packed panel */
+    DP_OPS_TABLES_MAX = 7   /* of a precision, and one that is NULL */
 };
 
 /* c = a * b (+ add) (+ bias in each row). */
@@ -51,7 +52,7 @@ typedef struct dp_gemm {
 
 /* c += a' * b, or with fresh c = 0 + a' * b: rows of a weight's gradient. */
 typedef struct dp_gemm_tn {
-    size_t m; /* at most DP_OPS_TILE */
+    size_t m; /* at most the table's tile_rows */
     size_t n; /* any; a is brought together once for all */
     size_t k;
     const float *a; /* [k][m] */
@@ -63,7 +64,7 @@ typedef struct dp_gemm_tn {
     bool fresh; /* c is not read; the same bits as if it held 0 */
     /* c is not used again soon. For speed only: a fresh one may be written past the caches. */
     bool cold;
-    float *scratch; /* DP_OPS_TILE_SCRATCH floats, 64-byte aligned */
+    float *scratch; /* the table's tile_scratch floats, 64-byte aligned */
 } dp_gemm_tn;
 
 /* LayerNorm of rows (Ba, Kiros, Hinton 2016), eps 1e-5. */
@@ -184,14 +185,17 @@ typedef struct dp_activation {
 } dp_activation;
 
 typedef struct dp_ops {
-    /* "reference", "generic", "avx2", "avx512", and these with "-bf16" or "-fp16"; "avx512bf16" */
+    /* "reference", "generic", "avx2", "avx512", and these with "-bf16" or "-fp16"; "avx512bf16",
+     * "amx" */
     const char *name;
     /* Precision of the inputs of gemm and gemm_tn, which are rounded to it (b when it is packed);
      * products and sums are fp32. A table may also round the inputs of products in attention (q, k,
      * v, probabilities, gradients), and take bf16 below 2^-126 as 0. */
     dp_precision precision;
-    size_t terms; /* elements of a column in one float of a packed panel */
-    size_t panel; /* columns of a packed panel */
+    size_t terms;        /* elements of a column in one float of a packed panel */
+    size_t panel;        /* columns of a packed panel */
+    size_t tile_rows;    /* most rows of a weight gradient that gemm_tn takes at a time */
+    size_t tile_scratch; /* floats that it needs */
 
     /* packed: dp_packed_floats(ops, k, n). b is [k][n], or [n][k] if transposed, at ld. */
     void (*pack)(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed);
@@ -275,12 +279,13 @@ double dp_rope_turn(const dp_rope_turns *turns, size_t pair);
 void dp_rope_angles(const dp_rope_turns *turns, size_t length, float *angles);
 
 const dp_ops *dp_ops_reference(void);
-/* The fastest fp32 table that this processor can run. */
+/* The fastest fp32 table of this processor. */
 const dp_ops *dp_ops_best(void);
-/* The fastest of a precision. */
+/* The fastest of a precision, by a measurement of a few milliseconds at the process's first call
+ * (ops_choice.h). Any thread. */
 const dp_ops *dp_ops_best_in(dp_precision precision);
-/* Every fp32 table of this build that this processor can run, slowest first; NULL beyond the last.
- * For tests. */
+/* Every fp32 table of this build that this processor can run, the reference first, then from the
+ * one that is slowest on most processors; NULL beyond the last. */
 const dp_ops *dp_ops_at(size_t index);
 /* The same of a precision; the first is the reference. */
 const dp_ops *dp_ops_at_in(dp_precision precision, size_t index);

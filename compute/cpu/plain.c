@@ -85,13 +85,13 @@ static double plain_sum_of_squares(const float *x, size_t n)
 #define PLAIN_TABLE(table_name, table_precision, suffix)                                           \
     {                                                                                              \
         .name = (table_name), .precision = (table_precision), .terms = 1, .panel = 1,              \
-        .pack = dp_plain_pack##suffix, .gemm = dp_plain_gemm##suffix,                              \
-        .gemm_tn = dp_plain_gemm_tn##suffix, .norm_forward = dp_plain_norm_forward,                \
-        .norm_again = dp_plain_norm_again, .norm_backward = dp_plain_norm_backward,                \
-        .norm_grads = dp_plain_norm_grads, .rms_forward = dp_plain_rms_forward,                    \
-        .rms_again = dp_plain_rms_again, .rms_backward = dp_plain_rms_backward,                    \
-        .rms_grads = dp_plain_rms_grads, .rope = dp_plain_rope,                                    \
-        .attention_forward = dp_plain_attention_forward,                                           \
+        .tile_rows = DP_OPS_TILE, .tile_scratch = 0, .pack = dp_plain_pack##suffix,                \
+        .gemm = dp_plain_gemm##suffix, .gemm_tn = dp_plain_gemm_tn##suffix,                        \
+        .norm_forward = dp_plain_norm_forward, .norm_again = dp_plain_norm_again,                  \
+        .norm_backward = dp_plain_norm_backward, .norm_grads = dp_plain_norm_grads,                \
+        .rms_forward = dp_plain_rms_forward, .rms_again = dp_plain_rms_again,                      \
+        .rms_backward = dp_plain_rms_backward, .rms_grads = dp_plain_rms_grads,                    \
+        .rope = dp_plain_rope, .attention_forward = dp_plain_attention_forward,                    \
         .attention_backward = dp_plain_attention_backward,                                         \
         .activations =                                                                             \
             {                                                                                      \

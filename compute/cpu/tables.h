@@ -18,6 +18,7 @@ extern const dp_ops dp_ops_avx512;
 extern const dp_ops dp_ops_avx512_bf16;
 extern const dp_ops dp_ops_avx512_fp16;
 extern const dp_ops dp_ops_avx512bf16; /* with its own instruction */
+extern const dp_ops dp_ops_amx;        /* with tiles */
 #endif
 
 #endif

@@ -135,7 +135,7 @@ static void products_of(const dp_gpt *gpt, dp_gpt_product products[N_PRODUCTS])
         (dp_gpt_product){DP_LAYER_OUT_W, layer->att, d_of_out(gpt), s->query, s->width, 0};
     size_t tiles = 0;
     for (size_t i = 0; i < N_PRODUCTS; i++) {
-        tiles += dp_gpt_tiles(products[i].from) * dp_gpt_tiles(products[i].to);
+        tiles += dp_gpt_row_tiles(gpt, products[i].from) * dp_gpt_tiles(products[i].to);
     }
     for (size_t i = 0; i < N_PRODUCTS; i++) {
         products[i].run = dp_gpt_run(gpt, tiles);
@@ -154,10 +154,10 @@ static size_t end_of(size_t first, size_t step, size_t n)
 
 static void product_run(const dp_gpt *gpt, const dp_gpt_product *p, size_t task, float *scratch)
 {
-    const size_t row = task / runs_of(p) * DP_OPS_TILE;
+    const size_t row = task / runs_of(p) * gpt->ops->tile_rows;
     const size_t column = task % runs_of(p) * p->run;
     gpt->ops->gemm_tn(&(dp_gemm_tn){
-        .m = end_of(row, DP_OPS_TILE, p->from) - row,
+        .m = end_of(row, gpt->ops->tile_rows, p->from) - row,
         .n = end_of(column, p->run, p->to) - column,
         .k = gpt->tokens,
         .a = p->in + row,
@@ -202,7 +202,7 @@ static void weights_task(void *ctx, size_t index, size_t worker)
     dp_gpt_product products[N_PRODUCTS];
     products_of(gpt, products);
     for (size_t i = 0; i < N_PRODUCTS; i++) {
-        const size_t tasks = dp_gpt_tiles(products[i].from) * runs_of(&products[i]);
+        const size_t tasks = dp_gpt_row_tiles(gpt, products[i].from) * runs_of(&products[i]);
         if (index < tasks) {
             product_run(gpt, &products[i], index, dp_gpt_scratch(gpt, worker));
             return;
@@ -219,7 +219,7 @@ static size_t weights_tasks(const dp_gpt *gpt)
     size_t tasks = 0;
     size_t widest = gpt->sizes.query; /* of a vector */
     for (size_t i = 0; i < N_PRODUCTS; i++) {
-        tasks += dp_gpt_tiles(products[i].from) * runs_of(&products[i]);
+        tasks += dp_gpt_row_tiles(gpt, products[i].from) * runs_of(&products[i]);
         widest = products[i].to > widest ? products[i].to : widest;
     }
     return tasks + dp_gpt_tiles(widest);

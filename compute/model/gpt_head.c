@@ -61,7 +61,8 @@ static void head_task(void *ctx, size_t index, size_t worker)
 /* Columns of a task of the head's gradient. */
 static size_t run_of(const dp_gpt *gpt)
 {
-    return dp_gpt_run(gpt, dp_gpt_tiles(gpt->model->config.vocab) * dp_gpt_tiles(gpt->sizes.width));
+    return dp_gpt_run(gpt, dp_gpt_row_tiles(gpt, gpt->model->config.vocab) *
+                               dp_gpt_tiles(gpt->sizes.width));
 }
 
 static size_t runs_of(const dp_gpt *gpt)
@@ -76,10 +77,10 @@ static void head_grad_task(void *ctx, size_t index, size_t worker)
     const size_t c = gpt->sizes.width;
     const size_t v = gpt->model->config.vocab;
     const size_t run = run_of(gpt);
-    const size_t row = index / runs_of(gpt) * DP_OPS_TILE;
+    const size_t row = index / runs_of(gpt) * gpt->ops->tile_rows;
     const size_t column = index % runs_of(gpt) * run;
     gpt->ops->gemm_tn(&(dp_gemm_tn){
-        .m = v - row < DP_OPS_TILE ? v - row : DP_OPS_TILE,
+        .m = v - row < gpt->ops->tile_rows ? v - row : gpt->ops->tile_rows,
         .n = c - column < run ? c - column : run,
         .k = gpt->head_count,
         .a = gpt->logits + row,
@@ -113,7 +114,7 @@ void dp_gpt_head(dp_gpt *gpt)
         gpt->head_slice = dp_gpt_slice_of(gpt->head_count, dp_pool_threads(gpt->pool));
         dp_pool_run(gpt->pool, dp_gpt_slices(gpt->head_count, gpt->head_slice), head_task, gpt);
         if (gpt->backward && !dp_gpt_adapts(gpt)) {
-            dp_pool_run(gpt->pool, dp_gpt_tiles(v) * runs_of(gpt), head_grad_task, gpt);
+            dp_pool_run(gpt->pool, dp_gpt_row_tiles(gpt, v) * runs_of(gpt), head_grad_task, gpt);
         }
     }
     if (gpt->backward && !dp_gpt_adapts(gpt)) {

@@ -183,11 +183,18 @@ static inline size_t dp_gpt_tiles(size_t n)
     return (n + DP_OPS_TILE - 1) / DP_OPS_TILE;
 }
 
+/* Tiles of so many rows of a weight's gradient. */
+static inline size_t dp_gpt_row_tiles(const dp_gpt *gpt, size_t rows)
+{
+    return (rows + gpt->ops->tile_rows - 1) / gpt->ops->tile_rows;
+}
+
 /* Columns of a weight's gradient per task, when all tasks have so many tiles: as many tiles side by
  * side as leave every thread enough tasks. */
 static inline size_t dp_gpt_run(const dp_gpt *gpt, size_t tiles)
 {
-    const size_t run = tiles / (DP_GPT_TASKS_MIN * dp_pool_threads(gpt->pool));
+    const size_t least = DP_GPT_TASKS_MIN * DP_OPS_TILE / gpt->ops->tile_rows; /* of like work */
+    const size_t run = tiles / (least * dp_pool_threads(gpt->pool));
     return DP_OPS_TILE * (run == 0 ? 1 : run > DP_GPT_RUN_MAX ? DP_GPT_RUN_MAX : run);
 }
 

@@ -265,7 +265,8 @@ dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options)
     gpt.head_tokens = gpt.head_tokens < HEAD_TOKENS_MIN ? HEAD_TOKENS_MIN : gpt.head_tokens;
     gpt.head_tokens = gpt.head_tokens > n ? n : gpt.head_tokens;
     const size_t attention = dp_attention_scratch(config->context, gpt.head);
-    gpt.scratch_size = aligned(attention > DP_OPS_TILE_SCRATCH ? attention : DP_OPS_TILE_SCRATCH);
+    const size_t tile = gpt.ops->tile_scratch;
+    gpt.scratch_size = aligned(attention > tile ? attention : tile);
     return gpt;
 }
 

@@ -178,7 +178,7 @@ static void products_are_right_for_odd_shapes(void **state)
 }
 
 /* A tile of a weight's gradient that is to be added to c [m][n]. */
-static dp_gemm_tn tile_of(size_t m, size_t n, size_t k, float *c)
+static dp_gemm_tn tile_of(const dp_ops *ops, size_t m, size_t n, size_t k, float *c)
 {
     return (dp_gemm_tn){.m = m,
                         .n = n,
@@ -189,7 +189,7 @@ static dp_gemm_tn tile_of(size_t m, size_t n, size_t k, float *c)
                         .ldb = n,
                         .c = c,
                         .ldc = n,
-                        .scratch = room(DP_OPS_TILE_SCRATCH)};
+                        .scratch = room(ops->tile_scratch + 1)};
 }
 
 static void free_tile(const dp_gemm_tn *tile)
@@ -203,7 +203,7 @@ static void check_weight_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
 {
     float *c = fill(m * n, 7, 1.0F);
     float *before = fill(m * n, 7, 1.0F);
-    const dp_gemm_tn tile = tile_of(m, n, k, c);
+    const dp_gemm_tn tile = tile_of(ops, m, n, k, c);
     ops->gemm_tn(&tile);
     for (size_t row = 0; row < m; row++) {
         for (size_t j = 0; j < n; j++) {
@@ -228,8 +228,8 @@ static void weight_gradient_tiles_add_up(void **state)
             const dp_ops *ops = dp_ops_at_in(precision, o);
             check_weight_tile(ops, 1, 1, 1);
             check_weight_tile(ops, 17, 33, 300);
-            check_weight_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31);
-            check_weight_tile(ops, DP_OPS_TILE - 1, 5, 2 * DP_OPS_DEPTH);
+            check_weight_tile(ops, ops->tile_rows, DP_OPS_TILE, 31);
+            check_weight_tile(ops, ops->tile_rows - 1, 5, 2 * DP_OPS_DEPTH);
             check_weight_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7);
             check_weight_tile(ops, 14, 2 * DP_OPS_TILE + 5, DP_OPS_DEPTH + 9);
         }
@@ -243,7 +243,7 @@ static void check_fresh_tile(const dp_ops *ops, size_t m, size_t n, size_t k, bo
 {
     float *zeros = room(m * n);
     float *fresh = room(m * n + past);
-    dp_gemm_tn tile = tile_of(m, n, k, zeros);
+    dp_gemm_tn tile = tile_of(ops, m, n, k, zeros);
     for (size_t i = 0; i < k; i++) {
         memset((void *)(uintptr_t)(tile.a + i * m), 0, sizeof *tile.a); /* gives 0 and -0 */
     }
@@ -267,7 +267,7 @@ static void a_fresh_tile_is_one_added_to_zeros(void **state)
             const dp_ops *ops = dp_ops_at_in(precision, o);
             for (size_t cold = 0; cold < 2; cold++) {
                 check_fresh_tile(ops, 17, 33, 300, cold, 0);
-                check_fresh_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31, cold, 0);
+                check_fresh_tile(ops, ops->tile_rows, DP_OPS_TILE, 31, cold, 0);
                 check_fresh_tile(ops, 29, DP_OPS_TILE + 48, DP_OPS_DEPTH, cold, 0);
                 check_fresh_tile(ops, 29, DP_OPS_TILE + 48, DP_OPS_DEPTH, cold, 3);
                 check_fresh_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7, cold, 0);
