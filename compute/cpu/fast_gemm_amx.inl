@@ -154,19 +154,21 @@ struct tile_panel {
     size_t next_lines;
 };
 
-/* Sums of one or two tiles of rows times one or two of columns, constants. */
+/* Sums of one or two tiles of rows times one or two of columns, constants. Rows are read past the
+ * first cache, so that the panel, which all rows are multiplied with, stays there: an eighth of a
+ * product. */
 DP_INLINE void add_terms(bool two_rows, bool two_columns, const uint32_t *a, size_t stride,
                          const float *b)
 {
     _tile_loadd(DP_COLUMNS_0, b, DP_PANEL_BYTES);
-    _tile_loadd(DP_ROWS_0, a, DP_TILE_BYTES);
+    _tile_stream_loadd(DP_ROWS_0, a, DP_TILE_BYTES);
     _tile_dpbf16ps(DP_SUM_00, DP_ROWS_0, DP_COLUMNS_0);
     if (two_columns) {
         _tile_loadd(DP_COLUMNS_1, b + DP_TILE, DP_PANEL_BYTES);
         _tile_dpbf16ps(DP_SUM_01, DP_ROWS_0, DP_COLUMNS_1);
     }
     if (two_rows) {
-        _tile_loadd(DP_ROWS_1, a + stride, DP_TILE_BYTES);
+        _tile_stream_loadd(DP_ROWS_1, a + stride, DP_TILE_BYTES);
         _tile_dpbf16ps(DP_SUM_10, DP_ROWS_1, DP_COLUMNS_0);
         if (two_columns) {
             _tile_dpbf16ps(DP_SUM_11, DP_ROWS_1, DP_COLUMNS_1);
