@@ -213,51 +213,7 @@ static void print_option(const dp_option *option)
     printf("  %-26s %s\n", flag, option->text);
 }
 
-/* Whether verb is one of word's: "run create" of "run". */
-static bool is_of_group(const dp_verb *verb, const char *word)
-{
-    const size_t size = strlen(word);
-    return strncmp(verb->name, word, size) == 0 && verb->name[size] == ' ';
-}
-
-static void print_group(const char *word)
-{
-    size_t count = 0;
-    const dp_verb *const *const verbs = dp_verbs(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (is_of_group(verbs[i], word)) {
-            printf("  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
-        }
-    }
-}
-
-bool dp_cmd_has_group(const char *word)
-{
-    size_t count = 0;
-    const dp_verb *const *const verbs = dp_verbs(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (is_of_group(verbs[i], word)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void dp_cmd_help_group(const char *word)
-{
-    size_t count = 0;
-    const dp_verb *const *const verbs = dp_verbs(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (is_of_group(verbs[i], word)) {
-            fputs(verbs[i]->examples, stdout);
-        }
-    }
-    printf("\nusage: dpnode %s VERB [ARGUMENTS] [OPTIONS]\n\n", word);
-    print_group(word);
-    printf("\ndpnode %s VERB --help lists its options.\n", word);
-}
-
-void dp_cmd_help(const dp_verb *verb)
+static void print_help(const dp_cmd *cmd, const dp_verb *verb)
 {
     const unsigned count = option_count(verb);
     printf("%s\nusage: %s%s%s%s [OPTIONS]\n\n%c%s.\n\n", verb->examples,
@@ -270,9 +226,8 @@ void dp_cmd_help(const dp_verb *verb)
     for (unsigned i = 0; i < COMMON_COUNT; i++) {
         print_option(&common[i]);
     }
-    if (verb->program == NULL && dp_cmd_has_group(verb->name)) {
-        printf("\nThere are also:\n");
-        print_group(verb->name);
+    if (cmd->tell_others != NULL) {
+        cmd->tell_others(verb->name);
     }
 }
 
@@ -420,7 +375,7 @@ int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->help) {
-        dp_cmd_help(verb);
+        print_help(cmd, verb);
         return 0;
     }
     if (long_socket && !cmd->socket_given) {

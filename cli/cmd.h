@@ -61,6 +61,9 @@ struct dp_cmd {
     const char *values[DP_OPTIONS_MAX];
     const char *args[DP_ARGUMENTS_MAX];
     unsigned n_args;
+    /* Below the help of a verb: prints the verbs whose names begin with its name. NULL in a program
+     * of one verb, which so does not link the others. */
+    void (*tell_others)(const char *name);
 };
 
 /* The options that every verb has. */
@@ -69,16 +72,11 @@ const dp_option *dp_cmd_common(size_t *count);
 /* Parses the arguments after the verb's words. On failure *error describes the mistake. */
 DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
                                dp_control_error *error);
-void dp_cmd_help(const dp_verb *verb);
 /* One call of a verb: the daemon's socket, the arguments, then help or the verb itself. Gives the
  * exit status. */
 int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv);
 /* The main of a program that is one verb. */
 int dp_cmd_program(const dp_verb *verb, int argc, char **argv);
-/* True if verbs of two words begin with this word ("run": run create and others); prints their
- * help. */
-bool dp_cmd_has_group(const char *word);
-void dp_cmd_help_group(const char *word);
 
 /* Value of an option by its name, or NULL. The verb must have that option. */
 const char *dp_cmd_option(const dp_cmd *cmd, const char *name);
@@ -123,5 +121,11 @@ extern const dp_verb dp_verb_explain, dp_verb_wait;
 
 /* All of them, in the order of the help. */
 const dp_verb *const *dp_verbs(size_t *count);
+/* True if verbs of two words begin with this word ("run": run create and others). */
+bool dp_verbs_in_group(const char *word);
+/* Prints the help of these. */
+void dp_verbs_help_group(const char *word);
+/* Prints, below the help of the verb word, the verbs of its group, if there are any. */
+void dp_verbs_tell_others(const char *word);
 
 #endif

@@ -80,7 +80,7 @@ static const char *nearest_verb(const char *word, const char *second)
         dp_nearest_offer(&whole, verbs[i]->name);
         dp_nearest_offer(&first, verbs[i]->name);
     }
-    return whole.best != NULL || dp_cmd_has_group(word) ? whole.best : first.best;
+    return whole.best != NULL || dp_verbs_in_group(word) ? whole.best : first.best;
 }
 
 static int no_verb(const dp_cmd *cmd, const char *what, const char *why)
@@ -93,7 +93,7 @@ static int no_verb(const dp_cmd *cmd, const char *what, const char *why)
 /* second: NULL, or the word after it. */
 static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
 {
-    const bool is_group = dp_cmd_has_group(word);
+    const bool is_group = dp_verbs_in_group(word);
     const bool has_second = second != NULL && second[0] != '-';
     char others[256];
     char why[400];
@@ -130,7 +130,7 @@ static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
 
 int main(int argc, char **argv)
 {
-    dp_cmd cmd = {.json = false};
+    dp_cmd cmd = {.tell_others = dp_verbs_tell_others};
     size_t count = 0;
     const dp_verb *const *verbs = dp_verbs(&count);
     setlocale(LC_ALL, "");
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
         const int words = words_matched(verbs[i]->name, argc - 1, argv + 1);
         const char *const next = words > 0 ? argv[words + 1] : NULL;
         if (next != NULL && next[0] != '-' && verbs[i]->n_args_max == 0 &&
-            dp_cmd_has_group(verbs[i]->name)) {
+            dp_verbs_in_group(verbs[i]->name)) {
             return unknown_verb(&cmd, verbs[i]->name, next);
         }
         if (words > 0) {
@@ -166,8 +166,8 @@ int main(int argc, char **argv)
         }
     }
     const bool asked = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
-    if ((cmd.help || asked) && dp_cmd_has_group(argv[1])) {
-        dp_cmd_help_group(argv[1]);
+    if ((cmd.help || asked) && dp_verbs_in_group(argv[1])) {
+        dp_verbs_help_group(argv[1]);
         return 0;
     }
     return unknown_verb(&cmd, argv[1], argv[2]);

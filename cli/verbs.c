@@ -1,5 +1,8 @@
 #include "cli/cmd.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const dp_verb *const verbs[] = {
     &dp_verb_up,
     &dp_verb_down,
@@ -50,4 +53,49 @@ const dp_verb *const *dp_verbs(size_t *count)
 {
     *count = sizeof verbs / sizeof verbs[0];
     return verbs;
+}
+
+static bool is_of_group(const dp_verb *verb, const char *word)
+{
+    const size_t size = strlen(word);
+    return strncmp(verb->name, word, size) == 0 && verb->name[size] == ' ';
+}
+
+static void print_group(const char *word)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (is_of_group(verbs[i], word)) {
+            printf("  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
+        }
+    }
+}
+
+bool dp_verbs_in_group(const char *word)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (is_of_group(verbs[i], word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_verbs_help_group(const char *word)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (is_of_group(verbs[i], word)) {
+            fputs(verbs[i]->examples, stdout);
+        }
+    }
+    printf("\nusage: dpnode %s VERB [ARGUMENTS] [OPTIONS]\n\n", word);
+    print_group(word);
+    printf("\ndpnode %s VERB --help lists its options.\n", word);
+}
+
+void dp_verbs_tell_others(const char *word)
+{
+    if (dp_verbs_in_group(word)) {
+        printf("\nThere are also:\n");
+        print_group(word);
+    }
 }

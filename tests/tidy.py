@@ -445,6 +445,16 @@ def check_documents(root):
                     yield f"docs/{name}", number, f"{match.group(1)} has no {word}: name the file that has it now"
 
 
+def check_decisions(root):
+    """Prose of docs/decisions has short lines, as the C sources have; a row of a table is one line."""
+    folder = os.path.join(root, "docs", "decisions")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            for number, line in enumerate(file.read().splitlines(), 1):
+                if len(line) > COLUMNS_MAX and not line.startswith("|"):
+                    yield f"docs/decisions/{name}", number, f"{len(line)} columns; a line has at most {COLUMNS_MAX}: break it"
+
+
 CONTROL = "daemon/control/control_msg.h"
 PAIR = re.compile(r'dp_pair\w*\([^;]*?"(\w+)"')
 
@@ -477,7 +487,7 @@ def check_tree(root, build):
     findings = [*check_rooms(root), *check_names(root)]
     for path in sources(root):
         findings += [(path, number, sentence) for number, sentence in check_file(root, path)]
-    findings += [*check_documents(root), *check_control_keys(root)]
+    findings += [*check_documents(root), *check_decisions(root), *check_control_keys(root)]
     archive = os.path.join(build, "libdp_gossip.a") if build else ""
     if os.path.exists(archive):
         for name, symbol in check_symbols(archive):
@@ -520,6 +530,8 @@ def self_test():
         ("daemon/a.c", '#include "gossip/a.h"\n#include <uv.h>\ndp_assert(x);\n', 0),
         ("tests/a.c", '#include "gossip/a.h"\n#include <sodium.h>\n', 0),
         ("docs/A.md", "`base/a.c`\n", 1),
+        ("docs/decisions/001-a.md", "a" * COLUMNS_MAX + "\n|" + "a" * COLUMNS_MAX + "\n", 0),
+        ("docs/decisions/001-a.md", "a" * (COLUMNS_MAX + 1) + "\n", 1),
     ]
     header = '/* A: {"told", "old"}. */\n#ifndef DP_DAEMON_CONTROL_CONTROL_MSG_H\n#define DP_DAEMON_CONTROL_CONTROL_MSG_H\n#endif\n'
     with tempfile.TemporaryDirectory() as root:

@@ -274,7 +274,8 @@ static int run_status(dp_cmd *cmd)
             puts("No run yet; it tries again");
             print_problem(result);
         } else {
-            puts("No run yet; try: dpnode run create --demo kjv");
+            puts("No run yet.\nto join one: dpnode join TOKEN   # a member prints a token: dpnode "
+                 "invite\nto create one: dpnode run create --demo kjv");
         }
     }
     json_decref(result);

@@ -38,7 +38,8 @@ static int run_up(dp_cmd *cmd)
     if (run != NULL) {
         printf(" Run: %s\n", run);
     } else {
-        printf(" No run yet; try: dpnode run create --demo kjv\n");
+        printf(" No run yet.\nto join one: dpnode join TOKEN   # a member prints a token: dpnode "
+               "invite\nto create one: dpnode run create --demo kjv\n");
     }
     if (!started && (dp_cmd_option(cmd, "dir") != NULL || dp_cmd_option(cmd, "listen") != NULL)) {
         fprintf(stderr,

@@ -361,7 +361,6 @@ static void send_own(dp_heartbeat *beat, dp_time now, uint64_t slot, uint64_t ro
     own->incarnation = beat->incarnation;
     own->sequence = ++beat->sequence;
     own->arrived = now;
-    own->direct = now;
     own->slot = slot;
     own->round = round;
     own->wall_ms = beat->wall_ms;

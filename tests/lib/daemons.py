@@ -109,6 +109,7 @@ class Node:
         self.dir = os.path.join(folder, name)
         self.socket = os.path.join(folder, name + ".s")
         self.log = os.path.join(folder, name + ".log")
+        self.no_settings = os.path.join(folder, "empty.conf")
         self.port = free_port(host)
         self.arguments = list(arguments)
         self.environment = None # more variables
@@ -120,10 +121,11 @@ class Node:
         command = [os.path.join(self.binaries, self.program), "--dir", self.dir, "--socket", self.socket,
                    "--listen", f"{self.host}:{self.port}", "--name", self.name, "--write-per-day", "0",
                    "--ballast", "1M", "--margin", "1M", "--threads", "1", *self.arguments]
-        with open(self.log, "ab") as log:
+        with open(self.no_settings, "ab"), open(self.log, "ab") as log:
             self.started = time.time()
-            # Several nodes share this machine: a card would serve only one of them, and give other bits.
-            environment = {"DPNODE_BACKEND": "cpu", **os.environ, **(self.environment or {})}
+            # Several nodes share this machine: a card would serve only one of them, and give other bits. The developer's own
+            # configuration is not read: a test that has one names it.
+            environment = {"DPNODE_BACKEND": "cpu", **os.environ, "DPNODE_CONFIG": self.no_settings, **(self.environment or {})}
             uid, gid = self.user or (None, None)
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=environment, start_new_session=True, user=uid, group=gid,

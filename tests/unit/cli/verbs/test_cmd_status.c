@@ -109,7 +109,9 @@ static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_retu
     (void)state;
     verb_answer("{'state': 'idle', 'version': '1.0', 'pid': 7, 'uptime_s': 7200}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
-    assert_true(verb_said("idle: dpnoded 1.0, pid 7, up 2 h. No run yet"));
+    assert_true(verb_said("idle: dpnoded 1.0, pid 7, up 2 h. No run yet.\nto join one: dpnode join "
+                          "TOKEN"));
+    assert_true(verb_said("\nto create one: dpnode run create --demo kjv\n"));
     verb_answer("{'state': 'idle', 'lost': 'the store was damaged'}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said("No run: the store was damaged. To join again: dpnode join TOKEN"));
@@ -129,7 +131,7 @@ static void a_first_start_that_fails_is_told_with_its_fix(void **state)
         verb_answer(answer);
         assert_int_equal(VERB_ALONE(dp_verb_status), 0);
         assert_true(verb_said("E0203 no token: cause\nto correct it: a command\n"));
-        assert_false(verb_said("No run yet; try: dpnode run create"));
+        assert_false(verb_said("dpnode run create"));
     }
 }
 

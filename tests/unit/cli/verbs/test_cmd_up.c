@@ -12,7 +12,7 @@ static void up_tells_a_daemon_that_it_started_from_one_that_ran(void **state)
     verb_answer("{'pid': 77, 'state': 'idle'}");
     assert_int_equal(VERB(dp_verb_up, "--dir", "/d"), 0);
     assert_true(verb_asked(0, "hello", "{}"));
-    assert_true(verb_said("dpnoded started (pid 77, idle). No run yet"));
+    assert_true(verb_said("dpnoded started (pid 77, idle). No run yet.\nto join one: dpnode join"));
     assert_string_equal(verb_kit.err, "");
     start_kit.starts = false;
     verb_answer("{'pid': 77, 'state': 'training', 'run': 'kjv'}");
