@@ -75,7 +75,8 @@ static void close_rig(struct rig *r)
 }
 
 /* The loss in double of theta + s A B, with the adapters' parameters in double. */
-static double right_loss(const struct rig *r, const double *params, const dp_gpt_batch *batch)
+UNCHECKED static double right_loss(const struct rig *r, const double *params,
+                                   const dp_gpt_batch *batch)
 {
     const dp_model *const model = &r->f.model;
     const size_t rank = model->config.adapt_rank;
@@ -110,69 +111,111 @@ static double right_loss(const struct rig *r, const double *params, const dp_gpt
     return loss;
 }
 
-static void check_against_differences(struct rig *r, const dp_gpt_batch *batch, double scale)
+enum { PLACES_MAX = 5 }; /* of a tensor whose gradients are compared */
+
+/* Element k of n, from the first to the last of the tensor; of one, that in the middle. */
+static size_t place_of(const dp_tensor *tensor, size_t k, size_t n)
 {
+    return tensor->offset + (n == 1 ? tensor->elements / 2 : k * (tensor->elements - 1) / (n - 1));
+}
+
+/* Central differences at n places of each tensor, [tensor][n]. */
+static double *right_gradients(struct rig *r, const dp_gpt_batch *batch, double scale, size_t n)
+{
+    static const double step = 1e-5;
     double *const params = params_of(&r->f);
+    double *const right = calloc(r->f.model.n_tensors * n, sizeof *right);
+    for (size_t t = 0; t < r->f.model.n_tensors; t++) {
+        for (size_t k = 0; k < n; k++) {
+            double *const at = &params[place_of(&r->f.model.tensors[t], k, n)];
+            const double kept = *at;
+            *at = kept + step;
+            const double up = right_loss(r, params, batch);
+            *at = kept - step;
+            const double down = right_loss(r, params, batch);
+            *at = kept;
+            right[t * n + k] = scale * (up - down) / (2.0 * step);
+        }
+    }
+    free(params);
+    return right;
+}
+
+static void check_gradients_of(struct rig *r, const double *right, double scale, size_t n)
+{
     const float *const grads = dp_gpt_grads(r->f.gpt);
     for (size_t t = 0; t < r->f.model.n_tensors; t++) {
         const dp_tensor *const tensor = &r->f.model.tensors[t];
         const double size = largest_of(grads + tensor->offset, tensor->elements);
-        for (size_t k = 0; k < 5; k++) {
-            const size_t at = tensor->offset + k * (tensor->elements - 1) / 4;
-            const double step = 1e-5;
-            const double kept = params[at];
-            params[at] = kept + step;
-            const double up = right_loss(r, params, batch);
-            params[at] = kept - step;
-            const double down = right_loss(r, params, batch);
-            params[at] = kept;
-            const double off = fabs(scale * (up - down) / (2.0 * step) - (double)grads[at]);
+        for (size_t k = 0; k < n; k++) {
+            const size_t at = place_of(tensor, k, n);
+            const double off = fabs(right[t * n + k] - (double)grads[at]);
             if (!(off <= 1e-5 * size + 1e-6 * scale)) {
                 fail_msg("%s[%zu]: error %g of %g", tensor->name, at - tensor->offset, off, size);
             }
         }
     }
-    free(params);
 }
 
-static void check_config(const dp_model_config *config, dp_base_kind kind, const dp_ops *ops)
+typedef struct measure {
+    const dp_model_config *config;
+    dp_base_kind kind;
+    size_t length; /* of a sequence; the float64 model takes time with each token */
+    size_t places; /* of each tensor, at most PLACES_MAX */
+    bool all_ops;  /* else those of this machine */
+} measure;
+
+/* The float64 model is asked once for all instruction sets: it has the same weights. */
+static void check_config(const measure *m)
 {
-    struct rig r;
-    const dp_gpt_options options = {
-        .rows_max = 2, .recompute = DP_RECOMPUTE_NORMS, .packs = DP_GPT_PACKS_SHARED, .ops = ops};
-    open_rig(&r, config, kind, &options, 1);
-    const dp_gpt_batch batch = {r.f.x, r.f.y, 2, config->context};
-    double loss = 0.0;
-    dp_gpt_zero_grads(r.f.gpt);
-    assert_int_equal(dp_gpt_step(r.f.gpt, &batch, 0.25F, &loss), DP_OK);
-    double *const params = params_of(&r.f);
-    const double right = right_loss(&r, params, &batch);
-    free(params);
-    if (!(fabs(loss - right) <= 1e-5 * right)) {
-        fail_msg("%s: loss %.9g, right %.9g", ops->name, loss, right);
+    const double scale = 0.25;
+    double loss64_of_all = 0.0;
+    double *right = NULL;
+    assert_true(m->places <= PLACES_MAX);
+    for (size_t i = 0; i == 0 || (m->all_ops && dp_ops_at(i) != NULL); i++) {
+        struct rig r;
+        const dp_ops *const ops = m->all_ops ? dp_ops_at(i) : dp_ops_best();
+        const dp_gpt_options options = {.rows_max = 2,
+                                        .recompute = DP_RECOMPUTE_NORMS,
+                                        .packs = DP_GPT_PACKS_SHARED,
+                                        .ops = ops};
+        open_rig(&r, m->config, m->kind, &options, 1);
+        const dp_gpt_batch batch = {r.f.x, r.f.y, 2, m->length};
+        double loss = 0.0;
+        dp_gpt_zero_grads(r.f.gpt);
+        assert_int_equal(dp_gpt_step(r.f.gpt, &batch, (float)scale, &loss), DP_OK);
+        if (right == NULL) {
+            double *const params = params_of(&r.f);
+            loss64_of_all = right_loss(&r, params, &batch);
+            free(params);
+            right = right_gradients(&r, &batch, scale, m->places);
+        }
+        if (!(fabs(loss - loss64_of_all) <= 1e-5 * loss64_of_all)) {
+            fail_msg("%s: loss %.9g, right %.9g", ops->name, loss, loss64_of_all);
+        }
+        check_gradients_of(&r, right, scale, m->places);
+        close_rig(&r);
     }
-    check_against_differences(&r, &batch, 0.25);
-    close_rig(&r);
+    free(right);
 }
 
 static void adapters_of_both_families_equal_the_float64_model(void **state)
 {
     (void)state;
-    for (size_t i = 0; dp_ops_at(i) != NULL; i++) {
-        check_config(&llama, DP_BASE_FP32, dp_ops_at(i));
-        check_config(&gpt2, DP_BASE_FP32, dp_ops_at(i));
-    }
+    check_config(&(measure){&llama, DP_BASE_FP32, llama.context, 3, true});
+    check_config(&(measure){&gpt2, DP_BASE_FP32, gpt2.context, 5, true});
 }
 
+/* A number format is read where the base is multiplied, forward and backward: two places of a
+ * tensor and a short sequence pass both. */
 static void every_number_format_of_a_base_equals_the_float64_model(void **state)
 {
     (void)state;
     dp_model_config wide = llama; /* rows of more than a block */
     wide.hidden = 131;
     for (int kind = 0; kind < DP_BASE_KINDS; kind++) {
-        check_config(&llama, (dp_base_kind)kind, dp_ops_best());
-        check_config(&gpt2, (dp_base_kind)kind, dp_ops_best());
-        check_config(&wide, (dp_base_kind)kind, dp_ops_best());
+        check_config(&(measure){&gpt2, (dp_base_kind)kind, 4, 2, false});
+        check_config(&(measure){&wide, (dp_base_kind)kind, 4, 1, false});
     }
 }
 
@@ -185,15 +228,16 @@ static void any_choice_of_targets_and_ranks_is_right(void **state)
         dp_model_config config = llama;
         config.adapt_targets = targets[i];
         config.adapt_rank = 1 + (uint32_t)(i * 7 % 20);
-        check_config(&config, DP_BASE_BF16, dp_ops_best());
+        check_config(&(measure){&config, DP_BASE_BF16, 4, 2, false});
     }
     dp_model_config config = llama; /* more than a tile */
+    config.layers = 1;
     config.width = 160;
     config.hidden = 144;
     config.head_width = 40;
     config.kv_heads = 4;
     config.adapt_rank = 140;
-    check_config(&config, DP_BASE_BF16, dp_ops_best());
+    check_config(&(measure){&config, DP_BASE_BF16, 3, 2, false});
 }
 
 /* The bits of loss and gradients of one setting. */
