@@ -2,8 +2,9 @@
  * export models.
  *
  *   dpnode-worker --fd N [--threads N] [--processes N] [--nice N] [--backend B]
- *                 [--celsius-max N] [--watts-max N] [--script PATH]   speak the trainer protocol on
- *                   the inherited socket N; PATH: where scripts connect, in a run of any model
+ *                 [--celsius-max N] [--watts-max N] [--vram-share PERCENT] [--script PATH]
+ *                   speak the trainer protocol on the inherited socket N; PATH: where scripts
+ *                   connect, in a run of any model
  *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS] [--backend B] [--threads
  *                                                      N] [--processes N] make the objects of a run
  *                                                      (prepare.h); print a line of JSON; with a
@@ -80,6 +81,7 @@ typedef struct arguments {
     uint64_t nice;
     uint64_t celsius_max; /* 0: none, as below */
     uint64_t watts_max;
+    uint64_t vram_share; /* percent */
     uint64_t memory;     /* MiB; 0: all that is usable */
     uint64_t patience;   /* seconds; 0: the usual */
     uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
@@ -98,7 +100,8 @@ static int usage(FILE *out)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--processes N] [--nice N]\n"
           "                     [--backend auto|cpu|NAME|PATH]\n"
-          "                     [--celsius-max N] [--watts-max N] [--script PATH]\n"
+          "                     [--celsius-max N] [--watts-max N] [--vram-share PERCENT]\n"
+          "                     [--script PATH]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
           "                     [--backend B] [--threads N] [--processes N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN]\n"
@@ -134,6 +137,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"nice", required_argument, NULL, 'n'},
                                             {"celsius-max", required_argument, NULL, 'C'},
                                             {"watts-max", required_argument, NULL, 'W'},
+                                            {"vram-share", required_argument, NULL, 'V'},
                                             {"backend", required_argument, NULL, 'b'},
                                             {"memory", required_argument, NULL, 'm'},
                                             {"plan", no_argument, NULL, PLAN},
@@ -166,6 +170,7 @@ static bool parse(int argc, char **argv, arguments *args)
                    {'n', 0, 19, &args->nice},
                    {'C', 0, 150, &args->celsius_max},
                    {'W', 0, 100000, &args->watts_max},
+                   {'V', 1, 100, &args->vram_share},
                    {'m', 1, 1 << 30, &args->memory},
                    {'i', 1, 3600, &args->patience},
                    {'d', 0, (uint64_t)1 << 50, &args->data}};
@@ -484,6 +489,7 @@ static int serve(const arguments *args)
         .tell = tell,
         .celsius_max = (uint32_t)args->celsius_max,
         .watts_max = (uint32_t)args->watts_max,
+        .vram_share = (uint32_t)args->vram_share,
         .script_path = args->script,
         .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);

@@ -13,7 +13,7 @@ enum { RATE_BYTES = 128, NOW_BYTES = 320 };
 static const struct limit {
     const char *option;
     const char *key;
-    enum { MBIT, MONTH, DAY, CELSIUS, WATTS, THREADS, NICE, DISK, HOURS, SWITCH } kind;
+    enum { MBIT, MONTH, DAY, CELSIUS, WATTS, SHARE, THREADS, NICE, DISK, HOURS, SWITCH } kind;
     uint64_t least;
     uint64_t most;
     const char *used; /* of a month */
@@ -29,6 +29,7 @@ static const struct limit {
     {"month-day", "month_day", DAY, 1, 28, NULL, NULL, NULL},
     {"celsius", "celsius_max", CELSIUS, 0, 150, NULL, NULL, NULL},
     {"watts", "watts_max", WATTS, 0, 100000, NULL, NULL, NULL},
+    {"vram-share", "vram_share", SHARE, 0, 100, NULL, NULL, NULL},
     {"threads", "threads", THREADS, 0, 256, NULL, NULL, NULL},
     {"nice", "nice", NICE, 0, 19, NULL, NULL, NULL},
     {"disk", "store_max", DISK, 0, UINT64_MAX, NULL, NULL, NULL},
@@ -263,6 +264,9 @@ static void describe(const struct limit *limit, const json_t *result, char value
     case WATTS:
         snprintf(value, DP_PRINT_CELL_MAX, "%llu W", shown);
         break;
+    case SHARE:
+        snprintf(value, DP_PRINT_CELL_MAX, "%llu %%", shown);
+        break;
     case DISK:
         dp_size_text(number, value);
         break;
@@ -358,6 +362,7 @@ const dp_verb dp_verb_limits = {
     .examples = "  dpnode limits\n  dpnode limits --upload 5 --download 50\n  dpnode limits "
                 "--upload 0   # unlimited\n  dpnode limits --upload-month 200GB --month-day 15\n"
                 "  dpnode limits --celsius 80 --threads 4\n"
+                "  dpnode limits --vram-share 60   # leaves memory of the GPU to other programs\n"
                 "  dpnode limits --schedule \"mon-fri 22:00-07:00, sat-sun\"\n"
                 "  dpnode limits --not-on-battery on --idle-only on\n  dpnode limits --reset all\n",
     .options =
@@ -368,6 +373,7 @@ const dp_verb dp_verb_limits = {
          {"month-day", 0, "DAY", "day on which the month begins, 00:00 UTC; 1 to 28"},
          {"celsius", 0, "N", "highest temperature in degrees Celsius; 0: unlimited"},
          {"watts", 0, "N", "highest average power of a GPU; 0: unlimited"},
+         {"vram-share", 0, "N", "largest share of a GPU's memory in percent; 0: all that is free"},
          {"threads", 0, "N", "threads of the trainer; 0: as many as the machine grants"},
          {"nice", 0, "N", "niceness of the trainer, 0 to 19"},
          {"disk", 0, "SIZE", "largest size of the store, such as 50GB; 0: unlimited"},

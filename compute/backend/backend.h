@@ -37,7 +37,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 16,       /* raised by any change of this table or of its meaning */
+    DP_BACKEND_VERSION = 17,       /* raised by any change of this table or of its meaning */
     DP_BACKEND_LAYOUTS = 13,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -107,6 +107,9 @@ typedef struct dp_engine_setup {
     uint32_t rows_max;
     dp_recompute recompute;
     dp_gpt_packs packs;
+    /* Bytes of the device that everything together may take; 0: what is free. Rounds that need more
+     * go by the host. */
+    uint64_t memory_max;
     size_t threads; /* host threads of each process; 0: the default of the machine */
     /* Process group of this host (process_group.h); plugins ignore it; NULL: this process only. */
     struct dp_process_group *team;
@@ -189,7 +192,7 @@ typedef struct dp_backend {
     /* DP_BADARG: no such device; DP_IO. */
     dp_status (*device)(uint32_t index, dp_device *out, dp_why *why);
     /* Memory of training on that device, computed without allocating (plan.h). request->budget 0:
-     * the memory that is usable now. */
+     * the memory that is usable now, or of that the share which request->card_share allows. */
     dp_status (*plan)(uint32_t index, const dp_plan_request *request, dp_plan *plan, dp_why *why);
 
     /* ---- Life. */

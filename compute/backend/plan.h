@@ -17,6 +17,9 @@ typedef struct dp_plan_request {
     const dp_manifest *manifest;
     size_t threads;  /* at least 1 */
     uint64_t budget; /* bytes */
+    /* Of a card: percent of its memory that training may take, 1 to 100; 0: all that is free. Only
+     * where budget is 0. The CPU's plan does not look at it. */
+    uint32_t card_share;
     /* Bytes of shards in memory without a file behind them: memfds of the daemon; 0 for mapped
      * files. */
     uint64_t data;

@@ -130,9 +130,22 @@ static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request
     count_cards(plan, shape, together);
 }
 
+/* percent: the share of the card by which plan->budget came about; 0: none. */
+static dp_status too_small_a_share(const dp_plan *plan, uint32_t percent, dp_why *why)
+{
+    return dp_why_set(why, DP_TOOBIG,
+                      "training this model takes %.0f MiB of the card with one sequence and all "
+                      "recomputed, and of the %" PRIu32 " %% that its owner grants %.0f MiB are "
+                      "there; to grant more: dpnode limits --vram-share PERCENT",
+                      (double)plan->total / MIB, percent, (double)plan->budget / MIB);
+}
+
 static dp_status too_small(const dp_plan *plan, const dp_plan_request *request, dp_why *why)
 {
     const uint32_t rows = plan->steps[DP_RECOMPUTE_LAYER].rows;
+    if (request->card_share != 0 && rows == 0) {
+        return too_small_a_share(plan, request->card_share, why);
+    }
     const double needs = (double)plan->total / MIB;
     const double there = (double)plan->budget / MIB;
     if (rows > 0) {
@@ -148,11 +161,13 @@ static dp_status too_small(const dp_plan *plan, const dp_plan_request *request, 
                       needs, there);
 }
 
-static dp_status budget_of(uint32_t index, uint64_t *budget, dp_why *why)
+/* share: as card_share of the request. */
+static dp_status budget_of(uint32_t index, uint32_t share, uint64_t *budget, dp_why *why)
 {
     dp_device device;
     DP_TRY(dp_cuda_device_look(dp_cuda_api_of(), index, &device, why));
-    *budget = usable(device.memory_usable);
+    const uint64_t granted = share != 0 ? device.memory_total / 100 * share : UINT64_MAX;
+    *budget = usable(granted < device.memory_usable ? granted : device.memory_usable);
     return DP_OK;
 }
 
@@ -187,7 +202,9 @@ dp_status dp_cuda_plan(uint32_t index, const dp_plan_request *request, dp_plan *
     dp_plan_request whole = *request;
     dp_model model = {0};
     if (whole.budget == 0) {
-        DP_TRY(budget_of(index, &whole.budget, why));
+        DP_TRY(budget_of(index, whole.card_share, &whole.budget, why));
+    } else {
+        whole.card_share = 0;
     }
     DP_TRY(dp_model_open(&model, &config, why));
     dp_status status = check_parts(&model, why);
@@ -283,6 +300,7 @@ static dp_status take_memory(dp_engine *e, dp_why *why)
                           e->device.properties.name, bytes / MIB);
     }
     DP_TRY(status);
+    e->held = bytes;
     dp_cuda_arena arena = {.base = e->memory};
     e->net.layers = e->layers;
     dp_cuda_engine_carve(e, &arena);
@@ -412,6 +430,7 @@ dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *
     }
     e->claim = -1;
     e->n = setup->model->n_elements;
+    e->memory_max = setup->memory_max;
     e->shape = (dp_cuda_shape){.model = setup->model,
                                .type = dp_precision_of_kind(setup->precision),
                                .optimizer = setup->optimizer,

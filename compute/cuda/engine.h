@@ -47,6 +47,7 @@ typedef struct dp_cuda_publication {
     size_t header; /* bytes of it before the payload */
     size_t room;   /* for the payload */
     void *scratch; /* of the card, for the time of the encoding */
+    size_t scratch_bytes;
 } dp_cuda_publication;
 
 /* Page-locked, grows to the largest blob asked for. */
@@ -65,6 +66,8 @@ struct dp_engine {
     dp_cuda_net net;
     dp_cuda_layer *layers; /* owned */
     size_t n;              /* elements of every vector */
+    uint64_t memory_max;   /* of dp_engine_setup */
+    uint64_t held;         /* bytes at memory, and those lent */
     void *memory;          /* of the card: all that follows up to news, and the net's buffers */
     /* bytes of it that begin as 0; buffers of the net are written before they are read */
     size_t zeroed;
@@ -137,6 +140,9 @@ static inline float *dp_cuda_writing(dp_engine *e, dp_vector v)
     }
     return e->vectors[v];
 }
+/* Memory of the card for a while, within memory_max. DP_NOMEM, DP_IO. give_back: accepts NULL. */
+DP_MUST dp_status dp_cuda_lend(dp_engine *e, void **memory, size_t bytes);
+void dp_cuda_give_back(dp_engine *e, void *memory, size_t bytes);
 /* Page-locked memory, once. DP_NOMEM, DP_IO. */
 DP_MUST dp_status dp_cuda_mirror(dp_engine *e, float **mirror);
 /* n floats between card and host, done when it returns. */

@@ -72,7 +72,8 @@ static dp_status begin(dp_engine *e, const dp_codec *codec, dp_view header)
     DP_TRY(grow(e, stage, p->header + p->room));
     memcpy(stage->bytes, header.data, header.size);
     carve(&to, &arena, codec, e->n);
-    DP_TRY(DP_CUDA(&e->device, device_alloc, &p->scratch, arena.used));
+    DP_TRY(dp_cuda_lend(e, &p->scratch, arena.used));
+    p->scratch_bytes = arena.used;
     arena = (dp_cuda_arena){.base = p->scratch};
     carve(&to, &arena, codec, e->n);
     return put_on_stream(e, codec, &to);
@@ -80,9 +81,7 @@ static dp_status begin(dp_engine *e, const dp_codec *codec, dp_view header)
 
 static void give_back(dp_engine *e)
 {
-    if (e->publication.scratch != NULL) {
-        DP_IGNORE(e->device.api->device_free(e->publication.scratch) != 0);
-    }
+    dp_cuda_give_back(e, e->publication.scratch, e->publication.scratch_bytes);
     e->publication = (dp_cuda_publication){0};
 }
 

@@ -84,6 +84,24 @@ static dp_status copy(dp_engine *e, void *to, const void *from, size_t bytes, dp
     return dp_cuda_wait(&e->device, e->device.compute);
 }
 
+dp_status dp_cuda_lend(dp_engine *e, void **memory, size_t bytes)
+{
+    if (e->memory_max != 0 && e->held + bytes > e->memory_max) {
+        return DP_NOMEM;
+    }
+    DP_TRY(DP_CUDA(&e->device, device_alloc, memory, bytes));
+    e->held += bytes;
+    return DP_OK;
+}
+
+void dp_cuda_give_back(dp_engine *e, void *memory, size_t bytes)
+{
+    if (memory != NULL) {
+        DP_IGNORE(e->device.api->device_free(memory) != 0); /* A lost card has none. */
+        e->held -= bytes;
+    }
+}
+
 dp_status dp_cuda_mirror(dp_engine *e, float **mirror)
 {
     void *memory;

@@ -68,7 +68,8 @@ dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_consensus_
     }
     dp_cuda_arena arena = {0};
     carve(b, &arena, items->blobs, count);
-    DP_TRY(DP_CUDA(&e->device, device_alloc, &b->memory, arena.used));
+    DP_TRY(dp_cuda_lend(e, &b->memory, arena.used));
+    b->memory_bytes = arena.used;
     arena = (dp_cuda_arena){.base = b->memory};
     carve(b, &arena, items->blobs, count);
     for (size_t i = 0; i < count; i++) {
@@ -82,8 +83,8 @@ dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_consensus_
 
 void dp_cuda_blobs_close(dp_cuda_blobs *b)
 {
-    if (b->memory != NULL) {
-        DP_IGNORE(b->engine->device.api->device_free(b->memory) != 0);
+    if (b->engine != NULL) {
+        dp_cuda_give_back(b->engine, b->memory, b->memory_bytes);
     }
     dp_free(b->host_sums);
     dp_free(b->offsets);

@@ -11,7 +11,8 @@
  * is better free. */
 typedef struct dp_cuda_blobs {
     dp_engine *engine;
-    void *memory;      /* of the card */
+    void *memory; /* of the card */
+    size_t memory_bytes;
     uint64_t *offsets; /* of the host: of the runs of one blob */
     double *sums;      /* [runs(n)][2], of the card */
     double *host_sums; /* the same, of the host */

@@ -88,6 +88,7 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                                      .threads = setup->threads,
                                      .data = setup->alone ? 0 : dp_manifest_data_bytes(m),
                                      .loaded = true,
+                                     .card_share = setup->card_share,
                                      .rows = setup->alone ? setup->rows : 0,
                                      .alone = setup->alone};
     dp_plan plan;
@@ -104,6 +105,7 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                                     .rows_max = plan.rows,
                                     .recompute = plan.recompute,
                                     .packs = plan.packs,
+                                    .memory_max = setup->card_share != 0 ? plan.budget : 0,
                                     .threads = setup->threads,
                                     .team = team,
                                     .alone = setup->alone,

@@ -44,6 +44,8 @@ typedef struct dp_trainer_setup {
     size_t threads;            /* 0: the default of the machine */
     const dp_backend *backend; /* NULL: the CPU */
     uint32_t device;           /* of the backend */
+    /* Percent of a card's memory that training may take (plan.h); 0: all that is free. */
+    uint32_t card_share;
     /* Process group of this host (process_group.h), for the backends that it serves; NULL: none.
      * Borrowed until close. */
     struct dp_process_group *team;

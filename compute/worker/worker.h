@@ -22,6 +22,7 @@ typedef struct dp_worker_options {
     /* Limits kept by rests between micro-batches (governor.h); 0: none. */
     uint32_t celsius_max;
     uint32_t watts_max;
+    uint32_t vram_share;     /* percent of a card's memory that may be taken; 0: all that is free */
     uint64_t look_us;        /* interval of sensor readings; 0: two seconds */
     const char *script_path; /* of the socket for scripts, in a run of any model; NULL: none */
     /* End the process at once when the other side is gone, even during a computation. */

@@ -96,6 +96,7 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
     dp_trainer_setup setup = {.threads = w->options.threads,
                               .backend = w->options.backend,
                               .device = w->options.device,
+                              .card_share = w->options.vram_share,
                               .team = w->options.team};
     memcpy(setup.member, c->msg.member, sizeof setup.member);
     setup.seed = c->msg.seed;

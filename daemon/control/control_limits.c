@@ -20,6 +20,7 @@ static const struct limit {
     {"month_day", "month-day"},
     {"celsius_max", "celsius-max"},
     {"watts_max", "watts-max"},
+    {"vram_share", "vram-share"},
     {"threads", "threads"},
     {"schedule", "schedule"},
     {"idle_only", "idle-only"},

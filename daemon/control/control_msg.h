@@ -145,7 +145,8 @@
  *                       may pass now, "upload_by"?, "download_by"?: the L of it}}; L:
  *                       "upload_mbit", "download_mbit": of the line, "upload_month",
  *                       "download_month": bytes, 0: any, "month_day", "celsius_max", "watts_max",
- *                       "threads", "nice", "schedule": text, "idle_only", "not_on_battery": bool,
+ *                       "vram_share": percent, "threads", "nice", "schedule": text,
+ *                       "idle_only", "not_on_battery": bool,
  *                       "store_max": bytes, 0: any; kept when it is answered
  *   config       {} -> {"file": path, "settings": [{"name", "value": text, "from":
  *                       "default"|"file"|"environment"|"command line"|"order": dpnode limits,

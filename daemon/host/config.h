@@ -48,6 +48,7 @@ typedef struct dp_config {
     uint64_t nice;                          /* of the trainer */
     uint64_t celsius_max;                   /* 0: none */
     uint64_t watts_max;                     /* 0: none */
+    uint64_t vram_share;                    /* percent of a card's memory; 0: all that is free */
     char schedule[DP_HOURS_TEXT_MAX];       /* hours of training; empty: any time */
     uint64_t upload_max;                    /* Mbit/s from the start; 0: unlimited */
     uint64_t download_max;                  /* the same */

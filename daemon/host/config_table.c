@@ -52,6 +52,10 @@ static const dp_setting settings[] = {
      "highest average power of a GPU in watts; training pauses briefly to stay below it; 0: "
      "unlimited",
      LIVE(watts_max)},
+    {"vram-share", DP_SETTING_NUMBER, "PERCENT", "0", 0, 100,
+     "largest share of a GPU's memory that training takes, by fewer sequences at a time; a model "
+     "that does not fit is trained by the CPU; 0: all that is free",
+     LIVE(vram_share)},
     {"schedule", DP_SETTING_TEXT, "WINDOWS", "", 0, 0,
      "local hours in which this node trains, such as 22:00-07:00, or mon-fri 22:00-07:00, sat-sun; "
      "empty, or always: at any time",

@@ -101,7 +101,8 @@ static dp_trainer_limits limits_of(const dp_driver *driver)
     return (dp_trainer_limits){.threads = config->threads,
                                .nice = config->nice,
                                .celsius_max = config->celsius_max,
-                               .watts_max = config->watts_max};
+                               .watts_max = config->watts_max,
+                               .vram_share = config->vram_share};
 }
 
 void dp_driver_limit_trainer(dp_driver *driver)
@@ -120,7 +121,7 @@ void dp_driver_limit_trainer(dp_driver *driver)
         /* Without a process, or if it is lost, the next one begins with them. */
         DP_IGNORE(dp_trainer_process_tell(driver->trainer, &msg, NULL, 0));
     }
-    if (is.threads != was.threads || is.nice != was.nice) {
+    if (is.threads != was.threads || is.nice != was.nice || is.vram_share != was.vram_share) {
         driver->renew_ms = uv_now(driver->daemon->loop);
         dp_assert(driver->renew_ms != 0);
     }
@@ -245,6 +246,7 @@ void dp_driver_trainer_open(dp_driver *driver)
         .nice = driver->limits.nice,
         .celsius_max = driver->limits.celsius_max,
         .watts_max = driver->limits.watts_max,
+        .vram_share = driver->limits.vram_share,
         .script = driver->script_path,
         .hooks = {driver, on_started, on_down, dp_driver_on_answer},
     };

@@ -437,6 +437,7 @@ void dp_trainer_process_limit(dp_trainer_process *trainer, const dp_trainer_limi
     trainer->config.nice = limits->nice;
     trainer->config.celsius_max = limits->celsius_max;
     trainer->config.watts_max = limits->watts_max;
+    trainer->config.vram_share = limits->vram_share;
 }
 
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)

@@ -44,6 +44,7 @@ typedef struct dp_trainer_process_config {
     uint64_t nice;
     uint64_t celsius_max; /* 0: not passed on; the same below */
     uint64_t watts_max;
+    uint64_t vram_share;     /* percent of a card's memory */
     const char *script;      /* path of the socket for scripts; "" or NULL: not passed on */
     uint64_t end_ms;         /* 0: DP_TRAINER_END_MS */
     const dp_oom_place *oom; /* folder of the kernel's counters of kills; NULL: this machine's */
@@ -56,6 +57,7 @@ typedef struct dp_trainer_limits {
     uint64_t nice;
     uint64_t celsius_max;
     uint64_t watts_max;
+    uint64_t vram_share;
 } dp_trainer_limits;
 
 DP_MUST dp_status dp_trainer_process_open(dp_trainer_process **trainer,

@@ -30,6 +30,7 @@ void dp_trainer_say(dp_trainer_words *all, const dp_trainer_process_config *conf
     static char backend[] = "--backend";
     static char celsius[] = "--celsius-max";
     static char watts[] = "--watts-max";
+    static char vram_share[] = "--vram-share";
     static char script[] = "--script";
     *all = (dp_trainer_words){.n = 0};
     add_word(all, program);
@@ -48,6 +49,9 @@ void dp_trainer_say(dp_trainer_words *all, const dp_trainer_process_config *conf
     }
     if (config->watts_max > 0) {
         add_number(all, watts, config->watts_max);
+    }
+    if (config->vram_share > 0) {
+        add_number(all, vram_share, config->vram_share);
     }
     if (config->script != NULL && config->script[0] != '\0') {
         add_word(all, script);

@@ -4,7 +4,7 @@
 
 #include "daemon/trainer/trainer_process.h"
 
-enum { DP_TRAINER_WORDS_MAX = 20, DP_TRAINER_NUMBER_MAX = 24 };
+enum { DP_TRAINER_WORDS_MAX = 22, DP_TRAINER_NUMBER_MAX = 24 };
 
 typedef struct dp_trainer_words {
     char *at[DP_TRAINER_WORDS_MAX + 1]; /* ends with NULL; points into its sources */

@@ -41,6 +41,7 @@ unsigned calls;
 unsigned allocations;
 unsigned fetches;
 unsigned graphs_run;
+size_t most; /* bytes of the card at a time */
 bool armed;
 thread_local int current;             /* CUDA's: the first, unless a thread says another */
 int stays;                            /* error that every call gives from now on */
@@ -241,6 +242,7 @@ int device_alloc(void **out, size_t bytes)
         return DP_CUDA_NO_MEMORY;
     }
     *out = take(card_memory, bytes);
+    most = std::max(most, sum_of(card_memory));
     return *out != nullptr ? 0 : DP_CUDA_NO_MEMORY;
 }
 
@@ -440,6 +442,7 @@ extern "C" void fake_cuda_set(const fake_cuda *w)
     allocations = 0;
     fetches = 0;
     graphs_run = 0;
+    most = 0;
     armed = w->armed_by == 0;
     stays = 0;
 }
@@ -452,6 +455,11 @@ extern "C" unsigned fake_cuda_calls(void)
 extern "C" unsigned fake_cuda_graphs(void)
 {
     return graphs_run;
+}
+
+extern "C" size_t fake_cuda_most(void)
+{
+    return most;
 }
 
 extern "C" size_t fake_cuda_used(void)

@@ -3,6 +3,7 @@
 limit can be changed while it runs."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -101,9 +102,11 @@ class Limits(SystemTest):
         wait_for(lambda: node.run()["counted"] >= before + 2, 60, "it trains on")
         self.assertEqual(node.run()["trainer_pid"], trainer)  # Heat, power and disk need no other trainer.
 
-        node.ask("limits", "--nice", "17", "--threads", "2")
+        node.ask("limits", "--nice", "17", "--threads", "2", "--vram-share", "60")
         wait_for(lambda: node.run()["trainer"] == "up" and node.run()["trainer_pid"] not in (0, trainer), 150, "a trainer with the new niceness")
         self.assertEqual(os.getpriority(os.PRIO_PROCESS, node.run()["trainer_pid"]), 17)
+        words = pathlib.Path(f"/proc/{node.run()['trainer_pid']}/cmdline").read_text().split("\0")
+        self.assertEqual(words[words.index("--vram-share") + 1], "60")
         before = node.run()["counted"]
         wait_for(lambda: node.run()["counted"] >= before + 2, 60, "it trains on")
         self.assertEqual(node.ask("status")["pid"], daemon)
@@ -111,7 +114,8 @@ class Limits(SystemTest):
         node.kill()
         node.start()
         told = node.ask("limits")
-        self.assertEqual([told[key] for key in ("celsius_max", "watts_max", "nice", "store_max")], [80, 300, 17, 50 * 10**9])
+        self.assertEqual([told[key] for key in ("celsius_max", "watts_max", "nice", "store_max", "vram_share")], [80, 300, 17, 50 * 10**9, 60])
+        self.assertEqual(told["from"]["vram_share"], "dpnode limits")
         self.assertEqual(told["from"]["threads"], "command line")  # The harness gives it, and it wins at a start.
         told = node.ask("limits", "--reset", "all")
         self.assertEqual((told["celsius_max"], told["nice"], told["set"]), (0, 10, {}))

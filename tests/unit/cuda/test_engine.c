@@ -423,9 +423,9 @@ static void the_second_card_is_reached_from_every_thread(void **state)
 }
 
 /* A round after a step; sums the bits of every vector. */
-static uint64_t round_sum(size_t memory)
+static uint64_t round_sum(size_t memory, uint64_t memory_max)
 {
-    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
+    dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
     const dp_codec codecs[2] = {dp_codec_default(DP_CODEC_SPARSE), dp_codec_default(DP_CODEC_INT8)};
     const dp_outer outer = {.alpha = 60000, .mu = 50000};
     const uint32_t q[2] = {0x50000000U, 0x30000000U};
@@ -436,6 +436,7 @@ static uint64_t round_sum(size_t memory)
     double value;
     uint64_t sum = 0;
     fake_cuda_set(&(fake_cuda){.memory = memory});
+    setup.memory_max = memory_max;
     CHECK_OK(cuda->create(&e, &setup, &why));
     CHECK_OK(train(e, 1, &value));
     CHECK_OK(cuda->snapshot(e, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA));
@@ -578,7 +579,41 @@ static void a_round_without_room_for_blobs_goes_by_the_host_to_the_same_bits(voi
                                  .weights = DP_WEIGHTS_FP32,
                                  .momentum = true,
                                  .rows = ROWS};
-    CHECK(round_sum(0) == round_sum(dp_cuda_bytes_of(&shape).total));
+    const uint64_t total = dp_cuda_bytes_of(&shape).total;
+    const uint64_t sum = round_sum(0, 0);
+    CHECK(fake_cuda_most() > total);
+    CHECK(round_sum(total, 0) == sum);
+    CHECK(round_sum(0, total) == sum); /* There is room, and its owner does not grant it. */
+    CHECK(fake_cuda_most() == total);
+}
+
+static void a_share_of_the_card_bounds_what_training_takes(void **state)
+{
+    (void)state;
+    dp_manifest m;
+    dp_plan all;
+    dp_plan some;
+    dp_why why = {{0}};
+    dp_manifest_default(&m);
+    dp_manifest_set_model(&m, &dp_model_preset_find("gpt2-tiny")->config);
+    m.batch_rows = 64;
+    dp_plan_request request = {.manifest = &m, .threads = 1};
+    fake_cuda_set(&(fake_cuda){.memory = (size_t)1 << 30});
+    CHECK_OK(cuda->plan(0, &request, &all, &why));
+    request.card_share = 100;
+    CHECK_OK(cuda->plan(0, &request, &some, &why));
+    CHECK(some.budget <= all.budget && all.budget - some.budget < 100 && some.rows == all.rows);
+    request.card_share = 15;
+    CHECK_OK(cuda->plan(0, &request, &some, &why));
+    CHECK(some.rows > 0 && some.rows < all.rows && some.total <= some.budget);
+    CHECK(some.budget < ((uint64_t)1 << 30) * 15 / 100);
+    request.card_share = 1;
+    CHECK(cuda->plan(0, &request, &some, &why) == DP_TOOBIG);
+    CHECK(strstr(why.text, "of the 1 % that its owner grants 10 MiB are there; to grant more: "
+                           "dpnode limits --vram-share PERCENT") != NULL);
+    request.budget = all.budget; /* Told by a person: the share is no matter. */
+    CHECK_OK(cuda->plan(0, &request, &some, &why));
+    CHECK(some.rows == all.rows);
 }
 
 static void the_plan_counts_what_create_takes(void **state)
@@ -628,6 +663,7 @@ int main(void)
         cmocka_unit_test(a_card_that_goes_in_the_middle_of_an_encoding_costs_a_sentence),
         cmocka_unit_test(a_round_without_room_for_blobs_goes_by_the_host_to_the_same_bits),
         cmocka_unit_test(the_plan_counts_what_create_takes),
+        cmocka_unit_test(a_share_of_the_card_bounds_what_training_takes),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

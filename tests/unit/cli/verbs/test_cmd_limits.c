@@ -81,6 +81,7 @@ static void an_order_can_be_dropped_and_a_wrong_value_asks_nothing(void **state)
     answer = NULL;
     assert_int_equal(run("--reset", "celsius_max"), DP_EXIT_USAGE);
     assert_int_equal(run("--celsius", "80C"), DP_EXIT_USAGE);
+    assert_int_equal(run("--vram-share", "101"), DP_EXIT_USAGE);
     assert_int_equal(run("--nice", "20"), DP_EXIT_USAGE);
     assert_int_equal(run("--disk", "50GX"), DP_EXIT_USAGE);
 }

@@ -39,10 +39,11 @@ static void every_setting_is_said(void **state)
                                       .processes = 4,
                                       .celsius_max = 80,
                                       .watts_max = 300,
+                                      .vram_share = 60,
                                       .script = "/d/script.sock"},
          backend,
          "/opt/worker --fd 3 --threads 1 --nice 19 --processes 4 --backend cuda --celsius-max 80 "
-         "--watts-max 300 --script /d/script.sock");
+         "--watts-max 300 --vram-share 60 --script /d/script.sock");
 }
 
 int main(void)
