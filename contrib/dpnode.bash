@@ -31,7 +31,7 @@ _dpnode() {
     'pause'*) words="--for --until --after-round $common" ;;
     'resume'*) words="$common" ;;
     'drain'*) words="--time --leave --keep-data --delete-run $common" ;;
-    'limits'*) words="--upload --download --upload-month --download-month --month-day --celsius --watts --vram-share --threads --nice --disk --schedule --idle-only --not-on-battery --reset $common" ;;
+    'limits'*) words="--upload --download --upload-month --download-month --month-day --celsius --watts --vram-share --yield-card --threads --nice --disk --schedule --idle-only --not-on-battery --reset $common" ;;
     'config') words='show --help' ;;
     'config show') words="--origin $common" ;;
     'leave'*) words="--keep-data --delete-run $common" ;;

@@ -99,6 +99,7 @@ complete -c dpnode -n '__dpnode_typed limits' -l month-day -r -d 'day on which t
 complete -c dpnode -n '__dpnode_typed limits' -l celsius -r -d 'highest temperature in degrees Celsius; 0: unlimited'
 complete -c dpnode -n '__dpnode_typed limits' -l watts -r -d 'highest average power of a GPU; 0: unlimited'
 complete -c dpnode -n '__dpnode_typed limits' -l vram-share -r -d 'largest share of a GPU\'s memory in percent; 0: all that is free'
+complete -c dpnode -n '__dpnode_typed limits' -l yield-card -r -d 'give the GPU back while another program uses it'
 complete -c dpnode -n '__dpnode_typed limits' -l threads -r -d 'threads of the trainer; 0: as many as the machine grants'
 complete -c dpnode -n '__dpnode_typed limits' -l nice -r -d 'niceness of the trainer, 0 to 19'
 complete -c dpnode -n '__dpnode_typed limits' -l disk -r -d 'largest size of the store, such as 50GB; 0: unlimited'

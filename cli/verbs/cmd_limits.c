@@ -30,6 +30,7 @@ static const struct limit {
     {"celsius", "celsius_max", CELSIUS, 0, 150, NULL, NULL, NULL},
     {"watts", "watts_max", WATTS, 0, 100000, NULL, NULL, NULL},
     {"vram-share", "vram_share", SHARE, 0, 100, NULL, NULL, NULL},
+    {"yield-card", "yield_card", SWITCH, 0, 1, NULL, NULL, NULL},
     {"threads", "threads", THREADS, 0, 256, NULL, NULL, NULL},
     {"nice", "nice", NICE, 0, 19, NULL, NULL, NULL},
     {"disk", "store_max", DISK, 0, UINT64_MAX, NULL, NULL, NULL},
@@ -362,7 +363,7 @@ const dp_verb dp_verb_limits = {
     .examples = "  dpnode limits\n  dpnode limits --upload 5 --download 50\n  dpnode limits "
                 "--upload 0   # unlimited\n  dpnode limits --upload-month 200GB --month-day 15\n"
                 "  dpnode limits --celsius 80 --threads 4\n"
-                "  dpnode limits --vram-share 60   # leaves memory of the GPU to other programs\n"
+                "  dpnode limits --vram-share 60 --yield-card on   # beside games and other work\n"
                 "  dpnode limits --schedule \"mon-fri 22:00-07:00, sat-sun\"\n"
                 "  dpnode limits --not-on-battery on --idle-only on\n  dpnode limits --reset all\n",
     .options =
@@ -374,6 +375,7 @@ const dp_verb dp_verb_limits = {
          {"celsius", 0, "N", "highest temperature in degrees Celsius; 0: unlimited"},
          {"watts", 0, "N", "highest average power of a GPU; 0: unlimited"},
          {"vram-share", 0, "N", "largest share of a GPU's memory in percent; 0: all that is free"},
+         {"yield-card", 0, "on|off", "give the GPU back while another program uses it"},
          {"threads", 0, "N", "threads of the trainer; 0: as many as the machine grants"},
          {"nice", 0, "N", "niceness of the trainer, 0 to 19"},
          {"disk", 0, "SIZE", "largest size of the store, such as 50GB; 0: unlimited"},

@@ -21,6 +21,7 @@ static const struct limit {
     {"celsius_max", "celsius-max"},
     {"watts_max", "watts-max"},
     {"vram_share", "vram-share"},
+    {"yield_card", "yield-card"},
     {"threads", "threads"},
     {"schedule", "schedule"},
     {"idle_only", "idle-only"},

@@ -18,9 +18,10 @@
  *                       "paused"?: P: the owner's order, P: {"since_ms"?, "until_ms"?,
  *                       "waits"?: true, begins when a round has counted this node's work, "by"?: a
  *                       user of this machine, "text"}, "suspended"?: [{"cause":
- *                       "limits"|"schedule"|"battery"|"use"|"quota"|"heat", "text"}]: nor does it
- *                       train for these, "rests": [{"reason": a word of daemon/owner/rest.h,
- *                       "text"}]: every reason for which it does not train now, those of "paused"
+ *                       "limits"|"schedule"|"battery"|"use"|"card"|"quota"|"heat", "text"}]: nor
+ *                       does it train for these, "rests": [{"reason": a word of
+ *                       daemon/owner/rest.h, "text"}]: every reason for which it does not train
+ *                       now, those of "paused"
  *                       and "suspended" too; empty while it trains, "lost"?: text, the store was
  *                       damaged and names no run any more, "problem"?: {"code", "what", "why",
  *                       "fix"}: why the last try of first_start.h failed or its token is not used,
@@ -146,7 +147,7 @@
  *                       "upload_mbit", "download_mbit": of the line, "upload_month",
  *                       "download_month": bytes, 0: any, "month_day", "celsius_max", "watts_max",
  *                       "vram_share": percent, "threads", "nice", "schedule": text,
- *                       "idle_only", "not_on_battery": bool,
+ *                       "yield_card", "idle_only", "not_on_battery": bool,
  *                       "store_max": bytes, 0: any; kept when it is answered
  *   config       {} -> {"file": path, "settings": [{"name", "value": text, "from":
  *                       "default"|"file"|"environment"|"command line"|"order": dpnode limits,

@@ -72,6 +72,7 @@ typedef struct dp_config {
     bool observer;
     bool idle_only;
     bool not_on_battery;
+    bool yield_card;
     bool one_level;
     uint8_t from[DP_CONFIG_SETTINGS_MAX];  /* dp_setting_from of each row of the table */
     uint16_t line[DP_CONFIG_SETTINGS_MAX]; /* of the configuration file; 0: not from there */

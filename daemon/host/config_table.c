@@ -56,6 +56,10 @@ static const dp_setting settings[] = {
      "largest share of a GPU's memory that training takes, by fewer sequences at a time; a model "
      "that does not fit is trained by the CPU; 0: all that is free",
      LIVE(vram_share)},
+    {"yield-card", DP_SETTING_FLAG, "", "0", 0, 1,
+     "give the GPUs and their memory back within a second when another program uses one of them, "
+     "and train again a minute after it has ended",
+     LIVE(yield_card)},
     {"schedule", DP_SETTING_TEXT, "WINDOWS", "", 0, 0,
      "local hours in which this node trains, such as 22:00-07:00, or mon-fri 22:00-07:00, sat-sun; "
      "empty, or always: at any time",

@@ -11,33 +11,15 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "daemon/owner/machine_process.h"
 
 enum {
     PATH_BYTES = 512,
     TEXT_BYTES = 4096,
     SUPPLIES_MAX = 64,
     TERMINALS_MAX = 1024,
-    PROCESSES_MAX = 16384,
-    DEPTH_MAX = 8 /* of descendants: trainer, its processes, a tool */
+    PROCESSES_MAX = 16384
 };
-
-/* Reads the beginning of a file. False: it cannot be read. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    size_t used = 0;
-    ssize_t got = 1;
-    if (fd < 0) {
-        return false;
-    }
-    while (used + 1 < size && got > 0) {
-        got = read(fd, text + used, size - 1 - used);
-        used += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    text[used] = '\0';
-    return got >= 0 && used > 0;
-}
 
 /* The first word of a file below a folder. */
 static bool read_word(const char *folder, const char *name, const char *file, char word[32])
@@ -46,8 +28,8 @@ static bool read_word(const char *folder, const char *name, const char *file, ch
     char text[64];
     const int size = snprintf(path, sizeof path, "%s/%s/%s", folder, name, file);
     word[0] = '\0';
-    return size > 0 && (size_t)size < sizeof path && read_text(path, text, sizeof text) &&
-           sscanf(text, "%31s", word) == 1;
+    return size > 0 && (size_t)size < sizeof path &&
+           dp_machine_file_read(path, text, sizeof text) && sscanf(text, "%31s", word) == 1;
 }
 
 /* ---- power ---- */
@@ -128,7 +110,7 @@ static bool read_totals(const char *root, uint64_t *busy, uint64_t *all)
     unsigned long long t[8] = {0};
     snprintf(path, sizeof path, "%s/proc/stat", root);
     /* user nice system idle iowait irq softirq steal; guest times are in user */
-    if (!read_text(path, text, sizeof text) ||
+    if (!dp_machine_file_read(path, text, sizeof text) ||
         sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", /* NOLINT(cert-err34-c) */
                &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 4) {
         return false;
@@ -139,35 +121,9 @@ static bool read_totals(const char *root, uint64_t *busy, uint64_t *all)
 }
 
 typedef struct process {
-    uint32_t pid;
-    uint32_t parent;
-    uint64_t ticks;
+    dp_machine_process is;
     bool own;
 } process;
-
-/* The name of a process may hold spaces and brackets: the fields begin after the last bracket. */
-static bool read_process(const char *root, const char *name, process *out)
-{
-    char path[PATH_BYTES];
-    char text[TEXT_BYTES];
-    unsigned parent = 0;
-    unsigned long long user = 0;
-    unsigned long long system = 0;
-    unsigned long long ended_user = 0; /* of children that have ended */
-    unsigned long long ended_system = 0;
-    snprintf(path, sizeof path, "%s/proc/%.20s/stat", root, name);
-    const char *const fields = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
-    if (fields == NULL || sscanf(fields, /* NOLINT(cert-err34-c) */
-                                 ") %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u "
-                                 "%llu %llu %llu %llu",
-                                 &parent, &user, &system, &ended_user, &ended_system) != 5) {
-        return false;
-    }
-    *out = (process){.pid = (uint32_t)strtoul(name, NULL, 10),
-                     .parent = parent,
-                     .ticks = (uint64_t)user + system + ended_user + ended_system};
-    return true;
-}
 
 static uint32_t read_processes(const char *root, process *all, uint32_t self, uint32_t script)
 {
@@ -179,8 +135,8 @@ static uint32_t read_processes(const char *root, process *all, uint32_t self, ui
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): a directory of this function alone */
     while (dir != NULL && (entry = readdir(dir)) != NULL && n < PROCESSES_MAX) {
         if (isdigit((unsigned char)entry->d_name[0]) &&
-            read_process(root, entry->d_name, &all[n])) {
-            all[n].own = all[n].pid == self || (script != 0 && all[n].pid == script);
+            dp_machine_process_read(root, entry->d_name, &all[n].is)) {
+            all[n].own = all[n].is.pid == self || (script != 0 && all[n].is.pid == script);
             n++;
         }
     }
@@ -193,7 +149,7 @@ static uint32_t read_processes(const char *root, process *all, uint32_t self, ui
 static bool has_own_parent(const process *all, uint32_t n, uint32_t parent)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (all[i].own && all[i].pid == parent) {
+        if (all[i].own && all[i].is.pid == parent) {
             return true;
         }
     }
@@ -212,17 +168,17 @@ static bool read_own(const char *root, uint32_t self, uint32_t script, uint64_t 
     }
     const uint32_t n = read_processes(root, all, self, script);
     bool more = true;
-    for (int depth = 0; more && depth < DEPTH_MAX; depth++) {
+    for (int depth = 0; more && depth < DP_MACHINE_PROCESS_DEPTH_MAX; depth++) {
         more = false;
         for (uint32_t i = 0; i < n; i++) {
-            if (!all[i].own && has_own_parent(all, n, all[i].parent)) {
+            if (!all[i].own && has_own_parent(all, n, all[i].is.parent)) {
                 all[i].own = true;
                 more = true;
             }
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        *ticks += all[i].own ? all[i].ticks : 0;
+        *ticks += all[i].own ? all[i].is.ticks : 0;
         any = any || all[i].own;
     }
     dp_free(all);
@@ -292,7 +248,7 @@ static bool read_interrupts(const char *root, uint64_t *count)
     }
     snprintf(path, sizeof path, "%s/proc/interrupts", root);
     text[0] = '\0';
-    DP_IGNORE(!read_text(path, text, 65536)); /* Then there is no line. */
+    DP_IGNORE(!dp_machine_file_read(path, text, 65536)); /* Then there is no line. */
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {

@@ -23,6 +23,9 @@ struct dp_machine_watch {
     bool looking;
     uint64_t began_ms; /* of the look under way */
     dp_machine_use use;
+    bool wants_cards;
+    bool seen_cards;
+    dp_card_use cards;
 };
 
 static uint64_t now_ms(void)
@@ -49,21 +52,37 @@ static void *run(void *context)
 {
     dp_machine_watch *const watch = context;
     dp_machine_use use = {.has_load = false};
+    dp_card_use cards = {.told = false};
+    uint64_t next_ms = 0;
     pthread_mutex_lock(&watch->lock);
     while (!watch->stop) {
         watch->looking = true;
         watch->began_ms = now_ms();
+        const uint64_t began_ms = watch->began_ms;
         const uint32_t script = watch->script;
+        const bool at_cards = watch->wants_cards;
         pthread_mutex_unlock(&watch->lock);
-        dp_machine_use_look(&use, watch->root, watch->self, script, (uint64_t)time(NULL));
+        if (began_ms >= next_ms) {
+            dp_machine_use_look(&use, watch->root, watch->self, script, (uint64_t)time(NULL));
+            next_ms = began_ms + watch->every_ms;
+        }
+        if (at_cards) {
+            dp_card_use_look(&cards, watch->root, watch->self, script);
+        }
         pthread_mutex_lock(&watch->lock);
         watch->looking = false;
         watch->seen = true;
         watch->use = use;
-        const struct timespec until = after_ms(watch->every_ms);
-        while (!watch->stop && pthread_cond_timedwait(&watch->changed, &watch->lock, &until) == 0) {
+        watch->seen_cards = at_cards;
+        watch->cards = cards;
+        const struct timespec until = after_ms(
+            at_cards && watch->every_ms > DP_MACHINE_WATCH_CARDS_MS ? DP_MACHINE_WATCH_CARDS_MS
+                                                                    : watch->every_ms);
+        while (!watch->stop && watch->wants_cards == at_cards &&
+               pthread_cond_timedwait(&watch->changed, &watch->lock, &until) == 0) {
         }
     }
+    dp_card_use_end(&cards);
     watch->ended = true;
     pthread_cond_broadcast(&watch->changed);
     const bool orphaned = watch->orphaned;
@@ -147,4 +166,30 @@ bool dp_machine_watch_see(dp_machine_watch *watch, uint64_t late_ms, dp_machine_
     }
     pthread_mutex_unlock(&watch->lock);
     return good;
+}
+
+void dp_machine_watch_cards(dp_machine_watch *watch, bool wanted)
+{
+    if (watch != NULL) {
+        pthread_mutex_lock(&watch->lock);
+        watch->wants_cards = wanted;
+        pthread_cond_broadcast(&watch->changed);
+        pthread_mutex_unlock(&watch->lock);
+    }
+}
+
+bool dp_machine_watch_see_cards(dp_machine_watch *watch, uint64_t late_ms, dp_card_use *cards)
+{
+    dp_machine_use use;
+    bool hangs;
+    if (!dp_machine_watch_see(watch, late_ms, &use, &hangs)) {
+        return false;
+    }
+    pthread_mutex_lock(&watch->lock);
+    const bool seen = watch->seen_cards;
+    if (seen) {
+        *cards = watch->cards;
+    }
+    pthread_mutex_unlock(&watch->lock);
+    return seen;
 }

@@ -17,6 +17,7 @@ static const struct {
     [DP_REST_SCHEDULE] = {"schedule", "it is outside of its schedule"},
     [DP_REST_BATTERY] = {"battery", "the machine runs on battery"},
     [DP_REST_USE] = {"use", "somebody uses the machine"},
+    [DP_REST_CARD] = {"card", "another program uses its GPU"},
     [DP_REST_QUOTA] = {"quota", "the bandwidth quota of the month is used up"},
     [DP_REST_HEAT] = {"heat", "the machine must cool first"},
     [DP_REST_OBSERVER] = {"observer", "its setting observer says that it never trains"},

@@ -9,11 +9,12 @@ typedef enum dp_rest {
     DP_REST_DATA,
     DP_REST_HALTED,
     DP_REST_LEFT,
-    DP_REST_PAUSE, /* of its owner; the next six are of suspension.h */
+    DP_REST_PAUSE, /* of its owner; the next seven are of suspension.h */
     DP_REST_LIMITS,
     DP_REST_SCHEDULE,
     DP_REST_BATTERY,
     DP_REST_USE,
+    DP_REST_CARD,
     DP_REST_QUOTA,
     DP_REST_HEAT,
     DP_REST_OBSERVER,

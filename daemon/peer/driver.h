@@ -34,6 +34,9 @@ void dp_driver_limit(dp_driver *driver);
 /* The limits of the trainer in daemon->config may have changed: those of heat and power hold at
  * once; for others the trainer starts anew, after its next publication. */
 void dp_driver_limit_trainer(dp_driver *driver);
+/* Ends the trainer and starts none while it yields its GPU to other programs, or starts it again.
+ * Changes nothing if that is so already. */
+void dp_driver_yield(dp_driver *driver, bool yields);
 /* driver_rotate.c: join secrets of the chain; they are stored and then used. */
 void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);
 /* If no peer is linked, and this token of the run is of a later epoch, its secret is used from now

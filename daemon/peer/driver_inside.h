@@ -109,6 +109,7 @@ struct dp_driver {
     bool has_checkpoint;
     /* trainer */
     bool trainer_wanted;
+    bool yields; /* to other programs on its GPU: no trainer runs */
     bool trainer_open;
     bool training;         /* has the command to train, and none to stop since */
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */

@@ -130,6 +130,16 @@ void dp_driver_limit_trainer(dp_driver *driver)
     }
 }
 
+void dp_driver_yield(dp_driver *driver, bool yields)
+{
+    driver->yields = yields;
+    if (driver->trainer != NULL && yields) {
+        dp_trainer_process_hold(driver->trainer, "gives its GPU to other programs");
+    } else if (driver->trainer != NULL) {
+        dp_trainer_process_let_go(driver->trainer);
+    }
+}
+
 void dp_driver_watch_trainer(dp_driver *driver)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
@@ -181,7 +191,9 @@ static void tell_after_death(dp_driver *driver, char *text, size_t size)
 {
     const uint64_t next_s = (dp_trainer_process_next_ms(driver->trainer) + 999) / 1000;
     const uint32_t in_a_row = dp_trainer_process_in_a_row(driver->trainer);
-    if (leaves_device(driver)) {
+    if (driver->yields) {
+        snprintf(text, size, "; it restarts when they have left the GPU");
+    } else if (leaves_device(driver)) {
         const bool named = driver->device[0] != '\0';
         dp_trainer_process_take_cpu(driver->trainer);
         driver->device[0] = '\0';
@@ -252,6 +264,9 @@ void dp_driver_trainer_open(dp_driver *driver)
     };
     driver->trainer_wanted = true;
     dp_status status = dp_trainer_process_open(&driver->trainer, &config);
+    if (status == DP_OK && driver->yields) {
+        dp_trainer_process_hold(driver->trainer, "");
+    }
     if (status == DP_OK) {
         status = dp_trainer_process_start(driver->trainer, &why);
     }

@@ -18,11 +18,21 @@
 
 enum {
     TICK_MS = 1000,
+    CARD_TICK_MS = 200, /* while yield-card is on */
     CLOCK_SET_MS = 2000 /* more than a clock that is slewed moves in a tick, even a late one */
 };
 
 /* Reasons not to train. */
-enum { OWNER = 1, QUOTA = 2, HEAT = 4, SCHEDULE = 8, BATTERY = 16, USE = 32, LIMITS = 64 };
+enum {
+    OWNER = 1,
+    QUOTA = 2,
+    HEAT = 4,
+    SCHEDULE = 8,
+    BATTERY = 16,
+    USE = 32,
+    LIMITS = 64,
+    CARD = 128
+};
 
 static const char pause_key[] = "pause";
 
@@ -43,7 +53,10 @@ struct dp_suspension {
     bool hangs;              /* the look under way does not end */
     dp_machine_use use;
     dp_machine_busy busy;
-    bool blind[2]; /* told that it cannot see: power, use */
+    bool blind[3]; /* told that it cannot see: power, use, cards */
+    bool sees_cards;
+    dp_card_use cards;
+    dp_card_yielding yielding;
 };
 
 static uint64_t system_steady_ms(void)
@@ -144,12 +157,13 @@ static void look_at_hours(dp_suspension *suspension)
 /* A sensor that cannot be read is told once. */
 static void tell_blind(dp_suspension *suspension, int which, const char *setting, bool blind)
 {
+    static const char *const unseen[] = {"no power supply can be read",
+                                         "neither load nor input can be read",
+                                         "NVIDIA's library of sensors is not there or fails"};
     if (blind && !suspension->blind[which]) {
         dp_event_log_add(suspension->daemon->event_log, DP_LOG_WARN, "machine.blind", 0, NULL,
                          "%s %s does nothing now, and this node trains: %s", "E0134", setting,
-                         suspension->hangs ? "a driver does not answer"
-                         : which == 0      ? "no power supply can be read"
-                                           : "neither load nor input can be read");
+                         suspension->hangs ? "a driver does not answer" : unseen[which]);
     }
     suspension->blind[which] = blind;
 }
@@ -157,7 +171,7 @@ static void tell_blind(dp_suspension *suspension, int which, const char *setting
 static void watch_machine(dp_suspension *suspension)
 {
     const dp_config *const config = suspension->daemon->config;
-    const bool wanted = config->not_on_battery || config->idle_only;
+    const bool wanted = config->not_on_battery || config->idle_only || config->yield_card;
     if (!wanted) {
         dp_machine_watch_close(suspension->watch);
         suspension->watch = NULL;
@@ -168,10 +182,36 @@ static void watch_machine(dp_suspension *suspension)
     }
 }
 
+/* A trainer on the CPU leaves the cards alone already. */
+static void look_at_cards(dp_suspension *suspension, const dp_driver_view *view)
+{
+    const dp_config *const config = suspension->daemon->config;
+    const bool elsewhere = strncmp(view->device, "cpu:", 4) == 0;
+    dp_machine_watch_cards(suspension->watch, config->yield_card);
+    suspension->sees_cards =
+        config->yield_card &&
+        dp_machine_watch_see_cards(suspension->watch, DP_MACHINE_WATCH_LATE_MS, &suspension->cards);
+    if (!config->yield_card) {
+        suspension->yielding = (dp_card_yielding){.holds = false};
+    } else if (dp_card_yielding_pass(&suspension->yielding,
+                                     suspension->sees_cards && !elsewhere ? &suspension->cards
+                                                                          : NULL,
+                                     suspension->clocks.steady_ms())) {
+        dp_event_log_add(suspension->daemon->event_log, DP_LOG_INFO, "card.yield", 0, NULL, "%s",
+                         suspension->yielding.holds
+                             ? "another program uses the GPU: it is free for it"
+                             : "nobody else has used the GPU for a minute");
+    }
+    tell_blind(suspension, 2, "yield-card",
+               config->yield_card && !elsewhere &&
+                   (suspension->hangs || (suspension->sees_cards && !suspension->cards.told)));
+    uv_timer_set_repeat(&suspension->timer, config->yield_card ? CARD_TICK_MS : TICK_MS);
+}
+
 static void look_at_machine(dp_suspension *suspension)
 {
     const dp_config *const config = suspension->daemon->config;
-    dp_driver_view view = {.script_pid = 0};
+    dp_driver_view view = {.script_pid = 0, .device = ""};
     watch_machine(suspension);
     if (suspension->daemon->driver != NULL) {
         dp_driver_look(suspension->daemon->driver, &view);
@@ -193,6 +233,7 @@ static void look_at_machine(dp_suspension *suspension)
                config->idle_only &&
                    (suspension->hangs || (suspension->sees && !suspension->use.has_input &&
                                           !suspension->use.has_before)));
+    look_at_cards(suspension, &view);
 }
 
 static unsigned causes_of_machine(const dp_suspension *suspension)
@@ -201,7 +242,7 @@ static unsigned causes_of_machine(const dp_suspension *suspension)
     const bool battery = suspension->sees && suspension->use.power == DP_MACHINE_POWER_BATTERY;
     const bool used = suspension->busy.input || suspension->busy.load;
     return (config->not_on_battery && battery ? BATTERY : 0U) |
-           (config->idle_only && used ? USE : 0U);
+           (config->idle_only && used ? USE : 0U) | (suspension->yielding.holds ? CARD : 0U);
 }
 
 /* ---- all causes ---- */
@@ -263,6 +304,7 @@ void dp_suspension_act(dp_suspension *suspension)
     } else if (suspension->causes == 0 && was != 0) {
         dp_driver_command(driver, DP_COMMAND_RESUME);
     }
+    dp_driver_yield(driver, (suspension->causes & CARD) != 0); /* It may call this one again. */
 }
 
 dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause *pause,
@@ -327,6 +369,17 @@ static void use_text(const dp_suspension *suspension, char text[DP_SUSPENSION_TE
     }
 }
 
+static void card_text(const dp_suspension *suspension, char text[DP_SUSPENSION_TEXT_MAX])
+{
+    if (suspension->sees_cards && suspension->cards.used != 0) {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "another program uses its GPU: %s (process %u)",
+                 suspension->cards.name[0] != '\0' ? suspension->cards.name : "not named",
+                 suspension->cards.pid);
+    } else {
+        snprintf(text, DP_SUSPENSION_TEXT_MAX, "another program used its GPU within a minute");
+    }
+}
+
 static void cause_text(const dp_suspension *suspension, unsigned cause,
                        char text[DP_SUSPENSION_TEXT_MAX])
 {
@@ -346,6 +399,9 @@ static void cause_text(const dp_suspension *suspension, unsigned cause,
     case USE:
         use_text(suspension, text);
         break;
+    case CARD:
+        card_text(suspension, text);
+        break;
     case HEAT:
         heat_text(suspension, text);
         break;
@@ -362,7 +418,8 @@ bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const 
         unsigned cause;
         dp_rest reason;
     } rows[] = {{LIMITS, DP_REST_LIMITS}, {SCHEDULE, DP_REST_SCHEDULE}, {BATTERY, DP_REST_BATTERY},
-                {USE, DP_REST_USE},       {QUOTA, DP_REST_QUOTA},       {HEAT, DP_REST_HEAT}};
+                {USE, DP_REST_USE},       {CARD, DP_REST_CARD},         {QUOTA, DP_REST_QUOTA},
+                {HEAT, DP_REST_HEAT}};
     for (size_t i = 0; suspension != NULL && i < sizeof rows / sizeof rows[0]; i++) {
         if ((suspension->causes & rows[i].cause) != 0 && index-- == 0) {
             *word = dp_rest_word(rows[i].reason);
@@ -388,6 +445,18 @@ bool dp_suspension_note(const dp_suspension *suspension, const char *setting,
         until_text(dp_hours_next(&suspension->hours, now), until);
         snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s%s",
                  dp_hours_open(&suspension->hours, now) ? "open" : "closed", until);
+        return true;
+    }
+    if (strcmp(setting, "yield-card") == 0 && config->yield_card) {
+        if (suspension->yielding.holds) {
+            card_text(suspension, text);
+        } else {
+            snprintf(text, DP_SUSPENSION_TEXT_MAX, "%s",
+                     !suspension->sees_cards      ? "not known yet"
+                     : !suspension->cards.told    ? "the GPUs cannot be read"
+                     : suspension->cards.own == 0 ? "this node uses no GPU"
+                                                  : "no other program uses its GPU");
+        }
         return true;
     }
     const bool battery = strcmp(setting, "not-on-battery") == 0 && config->not_on_battery;

@@ -1,9 +1,10 @@
 /* Decides whether this node trains: not while its owner has paused it, outside of the hours of the
  * setting schedule, on battery or while the machine is used where the settings say so, while the
- * bandwidth quota of the month is used up, nor while its trainer must cool first. A suspended node
- * is paused for the node's state machine (DP_COMMAND_PAUSE): it stays a member, votes and serves,
- * its peers hear of it at once and wait for no update of it. The owner's pause (pause.h) is kept in
- * the store's row "pause".
+ * bandwidth quota of the month is used up, nor while another program uses its GPU (then its
+ * trainer's process ends, too), nor while its trainer must cool first. A suspended node is paused
+ * for the node's state machine (DP_COMMAND_PAUSE): it stays a member, votes and serves, its peers
+ * hear of it at once and wait for no update of it. The owner's pause (pause.h) is kept in the
+ * store's row "pause".
  *
  * At the end of its hours the node first waits until the round under way has counted its work, for
  * drain-time at the longest. Sensors that cannot be read, or hang, suspend nothing; the log names
@@ -47,8 +48,8 @@ enum { DP_SUSPENSION_TEXT_MAX = 256 };
  * or NULL. */
 bool dp_suspension_cause(const dp_suspension *suspension, unsigned index, const char **word,
                          char text[DP_SUSPENSION_TEXT_MAX]);
-/* The present state of the settings schedule, not-on-battery and idle-only, as "closed until Mon
- * 22:00". False: nothing is known about this one, it is not set, or NULL. */
+/* The present state of the settings schedule, not-on-battery, idle-only and yield-card, as "closed
+ * until Mon 22:00". False: nothing is known about this one, it is not set, or NULL. */
 bool dp_suspension_note(const dp_suspension *suspension, const char *setting,
                         char text[DP_SUSPENSION_TEXT_MAX]);
 /* The owner's pause; an inactive one for NULL. */

@@ -41,6 +41,7 @@ struct dp_trainer_process {
     uint32_t n_deaths;
     dp_oom oom; /* of the present life */
     bool closing;
+    bool held; /* no process runs, nor starts */
 };
 
 #endif

@@ -77,7 +77,9 @@ static void start_again(dp_trainer_process *trainer, dp_death cause)
         dp_restart_wait(&trainer->backoff, cause, lived_ms(trainer), randombytes_random());
     trainer->began_ms = 0;
     trainer->n_starts++;
-    uv_timer_start(trainer->restart, on_restart, wait_ms, 0);
+    if (!trainer->held) {
+        uv_timer_start(trainer->restart, on_restart, wait_ms, 0);
+    }
 }
 
 /* The hook may query the time of the next start, and may close the trainer. */
@@ -330,7 +332,7 @@ bool dp_trainer_process_fails(const dp_trainer_process *trainer)
 
 uint64_t dp_trainer_process_next_ms(const dp_trainer_process *trainer)
 {
-    return trainer->life == NULL ? uv_timer_get_due_in(trainer->restart) : 0;
+    return trainer->life == NULL && !trainer->held ? uv_timer_get_due_in(trainer->restart) : 0;
 }
 
 bool dp_trainer_process_start_early(dp_trainer_process *trainer)
@@ -369,6 +371,9 @@ dp_status dp_trainer_process_open(dp_trainer_process **out, const dp_trainer_pro
 dp_status dp_trainer_process_start(dp_trainer_process *trainer, dp_why *why)
 {
     dp_assert(trainer->life == NULL);
+    if (trainer->held) {
+        return DP_OK;
+    }
     const dp_status status = begin_life(trainer);
     if (status != DP_OK) {
         start_again(trainer,
@@ -445,5 +450,23 @@ void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
     if (trainer->life != NULL) {
         end_life(trainer->life);
         report_down(trainer, DP_DEATH_OUTSIDE, cause);
+    }
+}
+
+void dp_trainer_process_hold(dp_trainer_process *trainer, const char *cause)
+{
+    if (trainer->held) {
+        return;
+    }
+    trainer->held = true;
+    uv_timer_stop(trainer->restart);
+    dp_trainer_process_replace(trainer, cause);
+}
+
+void dp_trainer_process_let_go(dp_trainer_process *trainer)
+{
+    if (trainer->held) {
+        trainer->held = false;
+        uv_timer_start(trainer->restart, on_restart, 0, 0);
     }
 }

@@ -77,6 +77,10 @@ void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause);
 /* The same if it is not at fault: this daemon lacks memory or descriptors for it, or cannot store
  * its result. */
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause);
+/* Ends it as replace does, and starts none before it is let go. */
+void dp_trainer_process_hold(dp_trainer_process *trainer, const char *cause);
+/* Starts it, if it was held. */
+void dp_trainer_process_let_go(dp_trainer_process *trainer);
 int dp_trainer_process_pid(const dp_trainer_process *trainer); /* 0: not running */
 uint32_t dp_trainer_process_restarts(const dp_trainer_process *trainer);
 /* Deaths of its own in the last DP_TRAINER_WINDOW_MS, including the one that the hook down reports;
@@ -96,7 +100,7 @@ void dp_trainer_process_take_cpu(dp_trainer_process *trainer);
 uint32_t dp_trainer_process_in_a_row(const dp_trainer_process *trainer);
 /* It dies repeatedly: DP_RESTART_FAILS consecutive deaths. */
 bool dp_trainer_process_fails(const dp_trainer_process *trainer);
-/* Milliseconds until it is restarted; 0: it runs, or is about to start. */
+/* Milliseconds until it is restarted; 0: it runs, is about to start, or is held. */
 uint64_t dp_trainer_process_next_ms(const dp_trainer_process *trainer);
 /* If the next start is more than DP_TRAINER_SOON_MS away, moves it to within this time: other
  * members wait for the trainer. Once in DP_RESTART_EARLY_MS; true if this call moved it. */

@@ -102,7 +102,7 @@ class Limits(SystemTest):
         wait_for(lambda: node.run()["counted"] >= before + 2, 60, "it trains on")
         self.assertEqual(node.run()["trainer_pid"], trainer)  # Heat, power and disk need no other trainer.
 
-        node.ask("limits", "--nice", "17", "--threads", "2", "--vram-share", "60")
+        node.ask("limits", "--nice", "17", "--threads", "2", "--vram-share", "60", "--yield-card", "on")
         wait_for(lambda: node.run()["trainer"] == "up" and node.run()["trainer_pid"] not in (0, trainer), 150, "a trainer with the new niceness")
         self.assertEqual(os.getpriority(os.PRIO_PROCESS, node.run()["trainer_pid"]), 17)
         words = pathlib.Path(f"/proc/{node.run()['trainer_pid']}/cmdline").read_text().split("\0")
@@ -114,7 +114,8 @@ class Limits(SystemTest):
         node.kill()
         node.start()
         told = node.ask("limits")
-        self.assertEqual([told[key] for key in ("celsius_max", "watts_max", "nice", "store_max", "vram_share")], [80, 300, 17, 50 * 10**9, 60])
+        self.assertEqual([told[key] for key in ("celsius_max", "watts_max", "nice", "store_max", "vram_share", "yield_card")],
+                         [80, 300, 17, 50 * 10**9, 60, True])
         self.assertEqual(told["from"]["vram_share"], "dpnode limits")
         self.assertEqual(told["from"]["threads"], "command line")  # The harness gives it, and it wins at a start.
         told = node.ask("limits", "--reset", "all")

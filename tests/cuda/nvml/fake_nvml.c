@@ -1,7 +1,10 @@
 /* An NVML for tests: one card, on the bus "0000:1b:00.0". FAKE_NVML in the environment says what is
  * odd: the name of a call ("init", "bus", "temperature", "power", "rates", "processes") makes it
- * fail, "others:N" puts N programs on the card beside the one that asks. */
+ * fail, "others:N" puts N programs on the card beside the one that asks. By its index there are two
+ * cards, with the programs of the file that FAKE_NVML_PROGRAMS names: lines "CARD PID compute", or
+ * "CARD PID PERCENT" of one that only draws. */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +32,19 @@ typedef struct process {
     unsigned compute_instance;
 } process;
 
+typedef struct sample {
+    unsigned pid;
+    unsigned long long at_us;
+    unsigned percent;
+    unsigned memory;
+    unsigned encoder;
+    unsigned decoder;
+} sample;
+
+int nvmlDeviceGetCount_v2(unsigned *count);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
+int nvmlDeviceGetProcessUtilization(void *device, sample *out, unsigned *count,
+                                    unsigned long long since_us);
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device);
@@ -38,6 +54,7 @@ int nvmlDeviceGetUtilizationRates(void *device, utilization *out);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, process *out);
 
 static int card;
+static int by_index[2];
 static int users; /* inits without a shutdown */
 
 static const char *told(void)
@@ -87,8 +104,67 @@ int nvmlDeviceGetUtilizationRates(void *device, utilization *out)
     return answer("rates", device);
 }
 
+/* The programs of a card that compute, or that draw. Returns their number, which may be more than
+ * room. */
+static unsigned programs(const void *device, bool compute, sample *out, unsigned room)
+{
+    const char *const path = getenv("FAKE_NVML_PROGRAMS");
+    FILE *const file = path != NULL ? fopen(path, "r") : NULL;
+    char line[64];
+    unsigned n = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        char *at = line;
+        const unsigned long on = strtoul(at, &at, 10);
+        const unsigned pid = (unsigned)strtoul(at, &at, 10);
+        const unsigned percent = (unsigned)strtoul(at, NULL, 10);
+        if (on < 2 && device == &by_index[on] && (strstr(at, "compute") != NULL) == compute) {
+            if (n < room) {
+                out[n] = (sample){.pid = pid, .at_us = 1000 + n, .percent = percent};
+            }
+            n++;
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return n;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = 2;
+    return answer("count", &card);
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+    *device = &by_index[index % 2];
+    return answer("index", &card);
+}
+
+int nvmlDeviceGetProcessUtilization(void *device, sample *out, unsigned *count,
+                                    unsigned long long since_us)
+{
+    *count = programs(device, false, out, *count);
+    return *count == 0 || since_us >= 1000000 ? NOT_FOUND : answer("load", &card);
+}
+
+static int computing(const void *device, unsigned *count, process *out)
+{
+    sample found[128];
+    const unsigned room = *count < 128 ? *count : 128;
+    *count = programs(device, true, found, room);
+    for (unsigned i = 0; i < *count && i < room; i++) {
+        out[i] = (process){.pid = found[i].pid, .bytes = 1};
+    }
+    return *count > room ? TOO_SMALL : answer("processes", &card);
+}
+
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, process *out)
 {
+    if (device != &card) {
+        return computing(device, count, out);
+    }
     const unsigned others =
         strncmp(told(), "others:", 7) == 0 ? (unsigned)strtoul(told() + 7, NULL, 10) : 0;
     const unsigned room = *count;

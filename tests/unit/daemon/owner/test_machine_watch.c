@@ -25,6 +25,23 @@ void dp_machine_use_look(dp_machine_use *use, const char *root, uint32_t self, u
     pthread_mutex_unlock(&lock);
 }
 
+static unsigned n_cards; /* looks at cards; guarded by lock */
+
+void dp_card_use_look(dp_card_use *use, const char *root, uint32_t self, uint32_t script)
+{
+    assert_string_equal(root, "/fake");
+    assert_true(self == 7 && script == 0);
+    pthread_mutex_lock(&lock);
+    use->told = true;
+    use->used = ++n_cards;
+    pthread_mutex_unlock(&lock);
+}
+
+void dp_card_use_end(dp_card_use *use)
+{
+    use->told = false;
+}
+
 static unsigned looks(void)
 {
     pthread_mutex_lock(&lock);
@@ -67,6 +84,32 @@ static void it_looks_again_and_again(void **state)
     dp_machine_watch_close(NULL);
 }
 
+static void cards_are_looked_at_where_that_is_wanted_and_more_often(void **state)
+{
+    dp_machine_watch *watch = NULL;
+    dp_card_use cards = {.told = false};
+    (void)state;
+    n_looks = 0;
+    CHECK_OK(dp_machine_watch_open(&watch, "/fake", 7, 3600000)); /* The rest: once. */
+    await_looks(1);
+    assert_false(dp_machine_watch_see_cards(watch, 60000, &cards));
+    dp_machine_watch_cards(watch, true);
+    for (int i = 0; i < 60000 && cards.used < 2; i++) {
+        pass_ms(1);
+        DP_IGNORE(!dp_machine_watch_see_cards(watch, 60000, &cards)); /* Not yet. */
+    }
+    assert_true(cards.told && cards.used >= 2);
+    assert_int_equal(looks(), 1);
+    dp_machine_watch_cards(watch, false);
+    for (int i = 0; i < 60000 && dp_machine_watch_see_cards(watch, 60000, &cards); i++) {
+        pass_ms(1);
+    }
+    assert_false(dp_machine_watch_see_cards(watch, 60000, &cards));
+    dp_machine_watch_close(watch);
+    dp_machine_watch_cards(NULL, true);
+    assert_false(dp_machine_watch_see_cards(NULL, 0, &cards));
+}
+
 static void a_look_that_hangs_is_told_and_left_alone(void **state)
 {
     dp_machine_watch *watch = NULL;
@@ -93,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_looks_again_and_again),
+        cmocka_unit_test(cards_are_looked_at_where_that_is_wanted_and_more_often),
         cmocka_unit_test(a_look_that_hangs_is_told_and_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

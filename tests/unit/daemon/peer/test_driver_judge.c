@@ -149,6 +149,17 @@ void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
     desk.hooks.down(desk.hooks.context, cause);
 }
 
+void dp_trainer_process_hold(dp_trainer_process *trainer, const char *cause)
+{
+    (void)trainer;
+    (void)cause;
+}
+
+void dp_trainer_process_let_go(dp_trainer_process *trainer)
+{
+    (void)trainer;
+}
+
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
     dp_trainer_process_kill(trainer, cause);

@@ -24,6 +24,7 @@ static struct {
     uint32_t in_a_row;
     uint32_t deaths;
     bool takes_cpu;
+    bool held;
     uint32_t n_idle; /* of four nodes */
     uint32_t n_slices_failed;
     uint32_t n_reduce_failed;
@@ -98,6 +99,19 @@ void dp_suspension_act(dp_suspension *suspension)
 {
     (void)suspension;
     net.n_acts++;
+}
+
+void dp_trainer_process_hold(dp_trainer_process *trainer, const char *cause)
+{
+    CHECK(trainer != NULL && cause != NULL);
+    snprintf(net.cause, sizeof net.cause, "%s", cause);
+    net.held = true;
+}
+
+void dp_trainer_process_let_go(dp_trainer_process *trainer)
+{
+    CHECK(trainer != NULL);
+    net.held = false;
 }
 
 void dp_trainer_process_look(dp_trainer_process *trainer)
@@ -257,6 +271,26 @@ static void a_program_that_cannot_be_started_is_told(void **state)
     dp_driver *driver = desk_open();
     dp_driver_trainer_open(driver);
     assert_true(desk_logged("trainer.missing") && desk_logged("no program dpnode-worker"));
+    close_trainer();
+}
+
+static void a_trainer_that_yields_its_gpu_is_held_also_before_it_is_opened(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    dp_driver_yield(driver, true);
+    CHECK(net.held);
+    dies("gives its GPU to other programs");
+    CHECK(desk_logged("gives its GPU to other programs; it restarts when they have left the GPU"));
+    dp_driver_yield(driver, false);
+    CHECK(!net.held);
+    close_trainer();
+    memset(&net, 0, sizeof net);
+    driver = desk_open();
+    dp_driver_yield(driver, true); /* There is none. */
+    CHECK(!net.held);
+    dp_driver_trainer_open(driver);
+    CHECK(net.held);
     close_trainer();
 }
 
@@ -541,6 +575,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trainer_is_opened_once_with_what_the_settings_say),
         cmocka_unit_test(a_program_that_cannot_be_started_is_told),
+        cmocka_unit_test(a_trainer_that_yields_its_gpu_is_held_also_before_it_is_opened),
         cmocka_unit_test(answers_go_to_the_oldest_command_of_their_kind),
         cmocka_unit_test(a_trainer_that_answers_nothing_is_ended),
         cmocka_unit_test(a_command_may_take_its_time_from_when_it_is_the_oldest),

@@ -49,7 +49,16 @@ static struct {
     bool sees;
     bool hangs;
     uint32_t n_open; /* now */
+    dp_card_use cards;
+    bool at_cards;
+    bool yields; /* as the driver was told */
 } machine;
+
+void dp_driver_yield(dp_driver *driver, bool yields)
+{
+    (void)driver;
+    machine.yields = yields;
+}
 
 dp_status dp_machine_watch_open(dp_machine_watch **watch, const char *root, uint32_t self,
                                 uint64_t every_ms)
@@ -83,6 +92,20 @@ bool dp_machine_watch_see(dp_machine_watch *watch, uint64_t late_ms, dp_machine_
     return true;
 }
 
+void dp_machine_watch_cards(dp_machine_watch *watch, bool wanted)
+{
+    machine.at_cards = watch != NULL && wanted;
+}
+
+bool dp_machine_watch_see_cards(dp_machine_watch *watch, uint64_t late_ms, dp_card_use *cards)
+{
+    CHECK(watch != NULL && late_ms > DP_MACHINE_WATCH_MS);
+    if (machine.at_cards && machine.sees && !machine.hangs) {
+        *cards = machine.cards;
+    }
+    return machine.at_cards && machine.sees && !machine.hangs;
+}
+
 static void begin(void)
 {
     const dp_suspension_clocks clocks = {wall_ms, steady_ms};
@@ -96,6 +119,7 @@ static void open_daemon(void)
     allowance_open();
     call_kit.view.running = true;
     call_kit.view.node.mode = DP_MODE_SYNC;
+    call_kit.view.device = "";
     wall = NOV_10;
     steady = 1000;
     drained = NULL;
@@ -388,6 +412,60 @@ static void sensors_that_lie_or_hang_are_told_once_and_stop_nothing(void **state
     close_daemon();
 }
 
+static const char *card_note(void)
+{
+    static char text[DP_SUSPENSION_TEXT_MAX];
+    return dp_suspension_note(desk.daemon.suspension, "yield-card", text) ? text : "";
+}
+
+static void while_another_program_uses_its_card_a_node_is_suspended_without_a_trainer(void **state)
+{
+    (void)state;
+    open_daemon();
+    machine.sees = true;
+    machine.cards = (dp_card_use){.told = true, .own = 1, .used = 1, .pid = 42, .name = "a game"};
+    pass(1000);
+    CHECK(call_kit.n_commands == 0 && !machine.yields); /* Nobody has asked. */
+    assert_string_equal(card_note(), "");
+    desk.config.yield_card = true;
+    pass(200);
+    CHECK(told(DP_COMMAND_PAUSE) && machine.yields && desk_logged("card.yield"));
+    assert_string_equal(cause(0), "another program uses its GPU: a game (process 42)");
+    machine.cards.used = 0;
+    pass(DP_CARD_FREE_MS - 1);
+    CHECK(call_kit.n_commands == 0 && machine.yields);
+    assert_string_equal(cause(0), "another program used its GPU within a minute");
+    pass(1);
+    CHECK(told(DP_COMMAND_RESUME) && !machine.yields);
+    assert_string_equal(card_note(), "no other program uses its GPU");
+    machine.cards.used = 1;
+    pass(200);
+    CHECK(told(DP_COMMAND_PAUSE) && machine.yields);
+    desk.config.yield_card = false;
+    pass(1000);
+    CHECK(told(DP_COMMAND_RESUME) && !machine.yields && machine.n_open == 0);
+    close_daemon();
+}
+
+static void a_trainer_on_the_cpu_yields_no_card_and_a_blind_library_is_told(void **state)
+{
+    (void)state;
+    open_daemon();
+    machine.sees = true;
+    machine.cards = (dp_card_use){.told = true, .own = 1, .used = 1};
+    desk.config.yield_card = true;
+    call_kit.view.device = "cpu: avx2, 2 threads";
+    pass(200);
+    CHECK(call_kit.n_commands == 0 && !machine.yields);
+    call_kit.view.device = "cuda: a card";
+    machine.cards = (dp_card_use){.told = false};
+    pass(200);
+    CHECK(call_kit.n_commands == 0 &&
+          desk_logged("E0134 yield-card does nothing now, and this node trains: NVIDIA's library"));
+    assert_string_equal(card_note(), "the GPUs cannot be read");
+    close_daemon();
+}
+
 static void without_the_limits_that_were_stored_it_waits_for_its_owner(void **state)
 {
     static dp_config_live live;
@@ -416,6 +494,8 @@ int main(void)
         cmocka_unit_test(at_the_end_of_its_hours_a_node_lets_the_round_count_its_work),
         cmocka_unit_test(battery_and_use_suspend_where_the_settings_say_so),
         cmocka_unit_test(sensors_that_lie_or_hang_are_told_once_and_stop_nothing),
+        cmocka_unit_test(while_another_program_uses_its_card_a_node_is_suspended_without_a_trainer),
+        cmocka_unit_test(a_trainer_on_the_cpu_yields_no_card_and_a_blind_library_is_told),
         cmocka_unit_test(without_the_limits_that_were_stored_it_waits_for_its_owner),
         cmocka_unit_test(a_machine_that_must_cool_is_suspended_until_it_has),
         cmocka_unit_test(a_used_up_month_and_a_pause_end_each_for_itself),

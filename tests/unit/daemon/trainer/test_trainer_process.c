@@ -425,6 +425,27 @@ static void a_killed_trainer_comes_back(void **state)
     stage_close(&stage);
 }
 
+static void a_trainer_that_is_held_starts_when_it_is_let_go(void **state)
+{
+    struct stage stage;
+    (void)state;
+    stage_open(&stage, GOOD);
+    turn_until(&stage.loop, has_started, &stage);
+    dp_trainer_process_hold(stage.trainer, "gives its GPU to other programs");
+    dp_trainer_process_hold(stage.trainer, "once is enough");
+    assert_int_equal(stage.downs, 1);
+    assert_string_equal(stage.cause, "gives its GPU to other programs");
+    CHECK(dp_trainer_process_pid(stage.trainer) == 0);
+    CHECK(dp_trainer_process_next_ms(stage.trainer) == 0); /* No start is due. */
+    CHECK(dp_trainer_process_deaths(stage.trainer) == 0);
+    CHECK(!dp_trainer_process_start_early(stage.trainer));
+    dp_trainer_process_let_go(stage.trainer);
+    turn_until(&stage.loop, has_restarted, &stage);
+    dp_trainer_process_let_go(stage.trainer);
+    assert_int_equal(stage.downs, 1);
+    stage_close(&stage);
+}
+
 static void a_missing_program_is_not_found(void **state)
 {
     uv_loop_t loop;
@@ -614,6 +635,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_flood_does_not_keep_the_loop),
         cmocka_unit_test(a_deaf_trainer_is_replaced_when_its_queue_is_full),
         cmocka_unit_test(a_killed_trainer_comes_back),
+        cmocka_unit_test(a_trainer_that_is_held_starts_when_it_is_let_go),
         cmocka_unit_test(a_missing_program_is_not_found),
         cmocka_unit_test(a_long_wait_is_cut_short_once),
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
