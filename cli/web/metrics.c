@@ -94,6 +94,13 @@ static const row run_rows[] = {
      "Chunks that a second holder was asked for, since the first was late.", 1, COUNTER},
 };
 
+/* Of machine; heat and power are null where no sensor was read in the last minute. */
+static const row machine_rows[] = {
+    {"device_temperature_celsius", NULL, "celsius", "Of the device that computes.", 1, GAUGE},
+    {"device_power_watts", NULL, "watts", "Of the device that computes.", 1, GAUGE},
+    {"machine_load", NULL, "load", "Load of the machine over the last minute.", 1, GAUGE},
+};
+
 /* Of run.held_out, once this node has measured it. */
 static const row held_out_rows[] = {
     {"held_out_loss_nats", NULL, "loss", "Loss on held-out text, as this node measured it last.", 1,
@@ -288,6 +295,8 @@ dp_status dp_metrics_write(dp_buf *out, const json_t *status, const json_t *peer
     DP_TRY(put_head(out, "paused_by_owner", GAUGE, "1: its owner has paused it."));
     DP_TRY(put_value(out, "paused_by_owner", "", json_object_get(status, "paused") != NULL));
     DP_TRY(put_rows(out, status, node_rows, COUNT(node_rows), ""));
+    DP_TRY(
+        put_rows(out, json_object_get(status, "machine"), machine_rows, COUNT(machine_rows), ""));
     const json_t *const run = json_object_get(status, "run");
     if (!json_is_object(run)) {
         return DP_OK;

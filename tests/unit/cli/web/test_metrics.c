@@ -68,6 +68,22 @@ static void the_loss_on_held_out_text_has_its_round(void **state)
     expect(text, "dpnode_held_out_round{run=\"a\"} 7");
 }
 
+static void heat_and_power_are_told_where_a_sensor_was_read(void **state)
+{
+    (void)state;
+    const char *text = written("{'state':'training','version':'1','machine':{'celsius':71,"
+                               "'watts':180.5,'load':1.25}}",
+                               NULL);
+    expect(text, "dpnode_device_temperature_celsius 71");
+    expect(text, "dpnode_device_power_watts 180.5");
+    expect(text, "dpnode_machine_load 1.25");
+    text = written("{'state':'training','version':'1','machine':{'celsius':null,'watts':null,"
+                   "'load':0.0}}",
+                   NULL);
+    assert_null(strstr(text, "dpnode_device_"));
+    expect(text, "dpnode_machine_load 0");
+}
+
 static void values_have_base_units_and_a_family_has_one_head(void **state)
 {
     (void)state;
@@ -149,6 +165,7 @@ int main(void)
         cmocka_unit_test(without_a_daemon_the_node_is_down_and_nothing_else_is_told),
         cmocka_unit_test(what_is_not_known_is_left_out),
         cmocka_unit_test(the_loss_on_held_out_text_has_its_round),
+        cmocka_unit_test(heat_and_power_are_told_where_a_sensor_was_read),
         cmocka_unit_test(values_have_base_units_and_a_family_has_one_head),
         cmocka_unit_test(a_family_whose_first_value_is_not_known_has_its_help),
         cmocka_unit_test(a_name_of_a_peer_cannot_write_metrics),
