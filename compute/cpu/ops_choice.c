@@ -52,26 +52,34 @@ size_t dp_ops_choose(const double *seconds, size_t n)
     return best;
 }
 
+static const dp_ops *last_of(dp_precision precision)
+{
+    size_t n = 0;
+    while (dp_ops_at_in(precision, n + 1) != NULL) {
+        n++;
+    }
+    return dp_ops_at_in(precision, n);
+}
+
 /* The tables behind the reference take turns, so that a change of the processor's speed meets all;
- * the first turn warms the caches. */
+ * the first turn warms the caches. Only bf16 is measured: its instructions may be slower than doing
+ * without, while wider vectors never are, and processes that train as one must not choose between
+ * tables that are about as fast. */
 static const dp_ops *measured(dp_precision precision)
 {
     double best[DP_OPS_TABLES_MAX];
     size_t n = 0;
-    struct product *const p = dp_alloc(1, sizeof *p);
-    for (size_t try = 0; try <= TRIES && p != NULL; try++) {
+    struct product *const p = precision == DP_BF16 ? dp_alloc(1, sizeof *p) : NULL;
+    if (p == NULL) {
+        return last_of(precision);
+    }
+    for (size_t try = 0; try <= TRIES; try++) {
         for (n = 0; dp_ops_at_in(precision, n + 1) != NULL; n++) {
             const double seconds = seconds_of(dp_ops_at_in(precision, n + 1), p);
             best[n] = try <= 1 || seconds < best[n] ? seconds : best[n];
         }
     }
     dp_free(p);
-    if (p == NULL) { /* The last of the list is the likeliest. */
-        while (dp_ops_at_in(precision, n + 1) != NULL) {
-            n++;
-        }
-        return dp_ops_at_in(precision, n);
-    }
     return dp_ops_at_in(precision, 1 + dp_ops_choose(best, n));
 }
 
