@@ -46,6 +46,22 @@ static void the_choice_runs_here_and_lasts_as_long_as_the_process(void **state)
     assert_ptr_equal(dp_ops_best(), dp_ops_best_in(DP_FP32));
 }
 
+/* Processes that train as one compute the same bits only with the same table. */
+static void without_instructions_of_its_own_a_precision_takes_the_last_table(void **state)
+{
+    (void)state;
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        size_t last = 0;
+        while (dp_ops_at_in((dp_precision)precision, last + 1) != NULL) {
+            last++;
+        }
+        if (precision != DP_BF16) {
+            assert_ptr_equal(dp_ops_best_in((dp_precision)precision),
+                             dp_ops_at_in((dp_precision)precision, last));
+        }
+    }
+}
+
 enum { THREADS = 8 };
 
 static void *choose_thread(void *chosen)
@@ -77,6 +93,7 @@ int main(void)
         cmocka_unit_test(all_threads_get_the_same_table),
         cmocka_unit_test(the_fastest_table_is_chosen),
         cmocka_unit_test(of_tables_that_are_about_as_fast_the_later_one_is_chosen),
+        cmocka_unit_test(without_instructions_of_its_own_a_precision_takes_the_last_table),
         cmocka_unit_test(the_choice_runs_here_and_lasts_as_long_as_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
