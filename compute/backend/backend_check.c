@@ -258,7 +258,8 @@ static dp_status check_model(twins *t, const subject *what, uint32_t device)
 /* One model in one precision after the other; *tried: how many there were. */
 static dp_status check_models(twins *t, uint32_t device, const dp_backend_told *told, size_t *tried)
 {
-    /* The last two have heads as published models have, for which a card may take other kernels. */
+    /* The last three have heads as published models have, for which a card may take other
+     * kernels. */
     static const subject models[] = {
         {{.layers = 2, .width = 64, .heads = 4, .context = LENGTH, .vocab = VOCAB},
          DP_RECOMPUTE_NORMS,
@@ -291,6 +292,16 @@ static dp_status check_models(twins *t, uint32_t device, const dp_backend_told *
           .vocab = VOCAB,
           .arch = DP_ARCH_LLAMA,
           .head_width = 128,
+          .hidden = 64},
+         DP_RECOMPUTE_NOTHING,
+         false},
+        {{.layers = 1,
+          .width = 32,
+          .heads = 1,
+          .context = LENGTH,
+          .vocab = VOCAB,
+          .arch = DP_ARCH_LLAMA,
+          .head_width = 256,
           .hidden = 64},
          DP_RECOMPUTE_NOTHING,
          false}};

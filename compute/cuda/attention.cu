@@ -60,19 +60,29 @@ static dp_status check(const dp_cuda_attention *a)
                : DP_OK;
 }
 
-/* True when heads of this type, width and alignment can be multiplied by tensor cores. */
-static bool fits_tensor_cores(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
+/* True when everything lies as tensor cores read it: rows of halves at 16 bytes. */
+static bool lies_evenly(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
 {
-    return a->type != DP_FP32 && (a->head == 64 || a->head == 128) && dp_even(a->q, a->ld_qk * 2) &&
-           dp_even(a->k, 0) && dp_even(a->v, a->ld_v * 2) && dp_even(a->out, a->ld_out * 2) &&
+    return dp_even(a->q, a->ld_qk * 2) && dp_even(a->k, 0) && dp_even(a->v, a->ld_v * 2) &&
+           dp_even(a->out, a->ld_out * 2) &&
            (g == nullptr || (dp_even(g->d_out, 0) && dp_even(g->dq, g->ld_d * 2) &&
                              dp_even(g->dk, 0) && dp_even(g->dv, 0)));
 }
 
+/* The widest head of a path on tensor cores. */
+static size_t widest_of(dp_cuda_attention_path path)
+{
+    return path == DP_ATTENTION_MMA8 ? 128 : 256;
+}
+
 static dp_cuda_attention_path path_of(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
 {
-    const bool known = a->path != DP_ATTENTION_MMA8 || a->type == DP_FP16;
-    return known && fits_tensor_cores(a, g) ? a->path : DP_ATTENTION_PLAIN;
+    const bool type = a->path == DP_ATTENTION_MMA8 ? a->type == DP_FP16 : a->type != DP_FP32;
+    if (!type || a->head % 8 != 0 || a->head > widest_of(a->path) || !lies_evenly(a, g)) {
+        return DP_ATTENTION_PLAIN;
+    }
+    const bool groups = a->head == 64 || a->head == 128;
+    return a->path == DP_ATTENTION_WGMMA && !groups ? DP_ATTENTION_MMA : a->path;
 }
 
 extern "C" dp_cuda_attention_path dp_cuda_attention_path_for(int major, int minor)

@@ -2,10 +2,10 @@
  * (Dao 2023). The CPU's: attention_* of compute/cpu/ops.h; query heads may share heads of k and v
  * (Ainslie et al. 2023).
  *
- * Halves with heads of 64 or 128 are multiplied by tensor cores (fp16 alone on sm_75), by warps
- * (attention_mma.cu) or, on sm_90a, by warpgroups with tiles that the copy engine brings
- * (attention_wgmma.cu). All else takes a plain path in fp32 (attention_plain.cu), right on every
- * card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each
+ * Halves with heads of a multiple of 8 up to 256 are multiplied by tensor cores, by warps
+ * (attention_mma.cu; on sm_75 fp16 with heads up to 128 alone) or, on sm_90a with heads of 64 or
+ * 128, by warpgroups with tiles that the copy engine brings (attention_wgmma.cu). All else takes a
+ * plain path in fp32 (attention_plain.cu), right on every card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each
  * range of keys, dq over keys by another pass. On tensor cores factors are rounded to the type
  * (probabilities and their gradients too); sums are fp32 on all paths. Each has its own bits, the
  * same every time. Errors: DP_BADARG for a type that is none, a head wider than

@@ -23,7 +23,8 @@ static __device__ inline T *dp_head_of(void *x, size_t ld, size_t first_token, s
 /* True if the driver can make the maps of the copy engine. */
 bool dp_attention_wgmma_known(void);
 
-/* Those of tensor cores want halves, heads of 64 or 128, and rows at 16 bytes. */
+/* Those of tensor cores want halves, rows at 16 bytes, and heads of 64 or 128 (wgmma) or of a
+ * multiple of 8 up to 256 (mma; on sm_75 128). */
 DP_MUST dp_status dp_attention_wgmma_forward(const dp_cuda_attention *a, cudaStream_t stream);
 DP_MUST dp_status dp_attention_wgmma_backward(const dp_cuda_attention *a,
                                               const dp_cuda_attention_grads *g,

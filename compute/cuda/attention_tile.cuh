@@ -15,22 +15,23 @@ template <int D> static __device__ inline int dp_tile_at(int row, int chunk)
     return row * D + ((chunk ^ (row & 7)) << 3);
 }
 
-/* Rows first .. first + ROWS - 1 of a head on their way into the tile; those at length or behind
- * are zeros. A thread keeps to one column of chunks, and to rows that are the same modulo 8. */
+/* Rows first .. first + ROWS - 1 of a head of width halves, a multiple of 8 up to D, on their way
+ * into the tile; rows at length or behind, and columns at width or behind, are zeros. A thread keeps
+ * to one column of chunks. */
 template <typename T, int D, int ROWS, int THREADS>
-static __device__ inline void dp_tile_load(T *tile, const T *from, size_t ld, int first, int length)
+static __device__ inline void dp_tile_load(T *tile, const T *from, size_t ld, int first, int length,
+                                           int width)
 {
     const int CHUNKS = D / 8;
     const int STEP = THREADS / CHUNKS;
-    static_assert(THREADS % CHUNKS == 0 && STEP % 8 == 0 && ROWS % STEP == 0, "whole rounds");
+    static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "whole rounds");
     const int row = (int)threadIdx.x / CHUNKS;
     const int chunk = (int)threadIdx.x % CHUNKS;
     const T *source = from + (size_t)(first + row) * ld + (size_t)(chunk * 8);
-    T *const to = tile + dp_tile_at<D>(row, chunk);
 #pragma unroll
     for (int i = 0; i < ROWS / STEP; i++) {
-        const bool there = first + row + i * STEP < length;
-        dp_copy16(to + i * STEP * D, there ? source : from, there);
+        const bool there = first + row + i * STEP < length && chunk * 8 < width;
+        dp_copy16(tile + dp_tile_at<D>(row + i * STEP, chunk), there ? source : from, there);
         source += (size_t)STEP * ld;
     }
 }
@@ -119,10 +120,10 @@ static __device__ inline void dp_tile_add_product(float (&sums)[MT][D / 8][4],
     }
 }
 
-/* Rows first .. of a head from a warp's sums, those below length. scale[m][i]: of rows g and g + 8
- * of m. */
+/* Rows first .. of a head from a warp's sums, those below length, and of each the first width
+ * halves. scale[m][i]: of rows g and g + 8 of m. */
 template <typename T, int D, int MT>
-static __device__ inline void dp_tile_store(T *to, size_t ld, int first, int length,
+static __device__ inline void dp_tile_store(T *to, size_t ld, int first, int length, int width,
                                             const float (&sums)[MT][D / 8][4],
                                             const float (&scale)[MT][2])
 {
@@ -136,9 +137,11 @@ static __device__ inline void dp_tile_store(T *to, size_t ld, int first, int len
             if (row < length) {
 #pragma unroll
                 for (int n = 0; n < D / 8; n++) {
-                    *(uint32_t *)(at + n * 8) =
-                        dp_pack2((T *)nullptr, sums[m][n][2 * i] * scale[m][i],
-                                 sums[m][n][2 * i + 1] * scale[m][i]);
+                    if (n * 8 < width) {
+                        *(uint32_t *)(at + n * 8) =
+                            dp_pack2((T *)nullptr, sums[m][n][2 * i] * scale[m][i],
+                                     sums[m][n][2 * i + 1] * scale[m][i]);
+                    }
                 }
             }
         }

@@ -179,8 +179,8 @@ static void the_plain_path_is_near_the_reference(void **state)
         {DP_FP32, 1, 33, 4, 2, 16, 0, DP_ATTENTION_PLAIN},
         {DP_FP32, 1, 65, 1, 1, 64, 0, DP_ATTENTION_MMA},
         {DP_FP32, 1, 9, 2, 2, 256, 0, DP_ATTENTION_PLAIN},
-        {DP_BF16, 1, 40, 2, 1, 80, 0, DP_ATTENTION_MMA},
-        {DP_FP16, 1, 40, 2, 1, 32, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 1, 40, 2, 1, 84, 0, DP_ATTENTION_MMA}, /* no multiple of 8 */
+        {DP_FP16, 1, 40, 2, 1, 20, 0, DP_ATTENTION_MMA}, /* the same */
         {DP_BF16, 1, 40, 2, 1, 64, 3, DP_ATTENTION_MMA},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -216,6 +216,34 @@ static void tensor_cores_are_near_the_reference_at_heads_of_128(void **state)
     }
 }
 
+static void tensor_cores_are_near_the_reference_at_heads_between(void **state)
+{
+    (void)state;
+    static const attention_case cases[] = {
+        {DP_BF16, 1, 70, 2, 1, 8, 0, DP_ATTENTION_MMA},
+        {DP_FP16, 1, 65, 2, 1, 32, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 2, 31, 3, 3, 40, 0, DP_ATTENTION_WGMMA}, /* by warps */
+        {DP_BF16, 1, 133, 2, 1, 80, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 1, 40, 2, 2, 96, 0, DP_ATTENTION_WGMMA},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_attention(&cases[i]);
+    }
+}
+
+static void tensor_cores_are_near_the_reference_at_wide_heads(void **state)
+{
+    (void)state;
+    static const attention_case cases[] = {
+        {DP_BF16, 1, 1, 1, 1, 256, 0, DP_ATTENTION_MMA},
+        {DP_FP16, 2, 47, 2, 1, 256, 0, DP_ATTENTION_WGMMA},
+        {DP_BF16, 1, 133, 2, 1, 160, 0, DP_ATTENTION_MMA},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_attention(&cases[i]);
+    }
+}
+
 static void tensor_cores_of_sm_75_are_near_the_reference(void **state)
 {
     (void)state;
@@ -225,7 +253,8 @@ static void tensor_cores_of_sm_75_are_near_the_reference(void **state)
         {DP_FP16, 1, 200, 1, 1, 64, 0, DP_ATTENTION_MMA8},
         {DP_FP16, 1, 133, 2, 1, 128, 0, DP_ATTENTION_MMA8},
         {DP_BF16, 1, 40, 1, 1, 64, 0, DP_ATTENTION_MMA8}, /* has none: the plain path */
-        {DP_FP16, 1, 40, 1, 1, 80, 0, DP_ATTENTION_MMA8}, /* the same */
+        {DP_FP16, 1, 40, 1, 1, 80, 0, DP_ATTENTION_MMA8},
+        {DP_FP16, 1, 40, 1, 1, 136, 0, DP_ATTENTION_MMA8}, /* too wide: the plain path */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_attention(&cases[i]);
@@ -267,6 +296,7 @@ static void attention_has_the_same_bits_in_every_order_of_threads(void **state)
     static const attention_case cases[] = {{DP_BF16, 1, 70, 2, 1, 64, 0, DP_ATTENTION_MMA},
                                            {DP_FP16, 1, 70, 1, 1, 128, 0, DP_ATTENTION_MMA8},
                                            {DP_BF16, 1, 135, 1, 1, 128, 0, DP_ATTENTION_WGMMA},
+                                           {DP_BF16, 1, 70, 1, 1, 192, 0, DP_ATTENTION_MMA},
                                            {DP_FP32, 1, 40, 2, 1, 24, 0, DP_ATTENTION_PLAIN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const attention_case *const c = &cases[i];
@@ -331,6 +361,8 @@ int main(void)
         cmocka_unit_test(the_plain_path_is_near_the_reference),
         cmocka_unit_test(tensor_cores_are_near_the_reference_at_heads_of_64),
         cmocka_unit_test(tensor_cores_are_near_the_reference_at_heads_of_128),
+        cmocka_unit_test(tensor_cores_are_near_the_reference_at_heads_between),
+        cmocka_unit_test(tensor_cores_are_near_the_reference_at_wide_heads),
         cmocka_unit_test(tensor_cores_of_sm_75_are_near_the_reference),
         cmocka_unit_test(warpgroups_are_near_the_reference_at_heads_of_64),
         cmocka_unit_test(warpgroups_are_near_the_reference_at_heads_of_128),

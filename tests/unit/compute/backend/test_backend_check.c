@@ -70,7 +70,7 @@ static void a_precision_that_the_device_has_not_is_left_out(void **state)
     table.capabilities = DP_CAN_BF16 | DP_CAN_FP16;
     table.create = create_without_bf16;
     CHECK_OK(dp_backend_check(&table, 0, &told, &why));
-    CHECK(parts == 1 + 4);
+    CHECK(parts == 1 + 5);
     table.capabilities = DP_CAN_BF16;
     CHECK_STATUS(dp_backend_check(&table, 0, NULL, &why), DP_UNSUPPORTED);
     CHECK(strcmp(why.text, "it computes no bf16") == 0);
