@@ -68,6 +68,7 @@ typedef struct dp_cuda_net {
     size_t rows_max;
     size_t head_tokens; /* tokens whose logits live at once */
     size_t logits_ld;   /* elements from row to row: the vocabulary, padded */
+    size_t head_rows;   /* rows of the head that products take: logits_ld, or the vocabulary */
 
     dp_cuda_layer *layers;        /* host memory of the owner, one each; NULL while counting */
     uint32_t *tokens;             /* [N] */

@@ -30,7 +30,7 @@ static dp_status multiply(dp_cuda_net *net, const void *normed, size_t count, vo
 {
     const size_t c = net->sizes.width;
     const dp_cuda_product product = {.m = count,
-                                     .n = net->model->config.vocab,
+                                     .n = net->head_rows,
                                      .k = c,
                                      .a = normed,
                                      .lda = c,
@@ -44,11 +44,12 @@ static dp_status multiply(dp_cuda_net *net, const void *normed, size_t count, vo
     return dp_cuda_gemm_run(net->gemm, &product, net->stream);
 }
 
-/* From the logits' gradient to that of the normed rows and of the weight. */
+/* From the logits' gradient, 0 behind the vocabulary, to that of the normed rows and of the
+ * weight. */
 static dp_status multiply_back(dp_cuda_net *net, size_t first, size_t count)
 {
     const size_t c = net->sizes.width;
-    const size_t v = net->model->config.vocab;
+    const size_t v = net->head_rows;
     const dp_cuda_product rows = {.m = count,
                                   .n = c,
                                   .k = v,

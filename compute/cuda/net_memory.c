@@ -144,6 +144,15 @@ void dp_cuda_net_carve(dp_cuda_net *net, dp_cuda_arena *arena)
     net->scratch = dp_cuda_carve(arena, scratch_bytes(net));
 }
 
+/* Products of an odd vocabulary (50257) are slow, so they take the rows behind the head, too, which
+ * are those of other tensors: their logits are ignored, and their gradients are sums of zeros. Not
+ * where the arena ends before. */
+static size_t head_rows(const dp_model *model, size_t padded)
+{
+    const size_t end = dp_model_head(model)->offset + padded * model->config.width;
+    return end <= model->n_elements ? padded : model->config.vocab;
+}
+
 dp_cuda_net dp_cuda_net_setup(const dp_model *model, dp_precision type, dp_recompute recompute,
                               size_t rows_max)
 {
@@ -176,6 +185,7 @@ dp_cuda_net dp_cuda_net_setup(const dp_model *model, dp_precision type, dp_recom
     };
     const size_t n = tokens_max(&net);
     net.logits_ld = (config->vocab + (size_t)LOGITS_ALIGN - 1) / LOGITS_ALIGN * LOGITS_ALIGN;
+    net.head_rows = head_rows(model, net.logits_ld);
     net.head_tokens = LOGITS_BYTES / (net.logits_ld * net.element);
     net.head_tokens = larger(net.head_tokens, HEAD_TOKENS_MIN);
     net.head_tokens = net.head_tokens > n ? n : net.head_tokens;

@@ -49,7 +49,8 @@ typedef struct result {
     float *gradients; /* owned */
 } result;
 
-static result step_with(const dp_model *model, size_t head_tokens)
+/* head_rows 0: those that the engine chose. */
+static result step_with(const dp_model *model, size_t head_tokens, size_t head_rows)
 {
     const dp_engine_setup setup = {.model = model,
                                    .precision = DP_PRECISION_FP32,
@@ -68,6 +69,7 @@ static result step_with(const dp_model *model, size_t head_tokens)
     CHECK_OK(cuda->init(e, 5));
     CHECK(e->net.head_tokens == TOKENS); /* So few fit at once, unless they are told apart here. */
     e->net.head_tokens = head_tokens;
+    e->net.head_rows = head_rows > 0 ? head_rows : e->net.head_rows;
     CHECK_OK(cuda->step(e, &batch, 1.0F / TOKENS, &r.loss));
     const float *const g = cuda->gradients(e);
     CHECK(g != NULL);
@@ -88,10 +90,10 @@ static void pieces_of_the_head_make_the_whole(void **state)
         dp_model model;
         dp_why why = {{0}};
         CHECK_OK(dp_model_open(&model, &configs[m], &why));
-        const result whole = step_with(&model, TOKENS);
+        const result whole = step_with(&model, TOKENS, 0);
         CHECK(whole.loss == whole.looked);
         for (size_t p = 0; p < sizeof pieces / sizeof pieces[0]; p++) {
-            const result r = step_with(&model, pieces[p]);
+            const result r = step_with(&model, pieces[p], 0);
             CHECK(r.loss == whole.loss && r.looked == whole.loss);
             for (size_t i = 0; i < model.n_elements; i++) {
                 CHECK(fabsf(r.gradients[i] - whole.gradients[i]) <=
@@ -104,10 +106,53 @@ static void pieces_of_the_head_make_the_whole(void **state)
     }
 }
 
+static void rows_behind_the_vocabulary_change_nothing(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof configs / sizeof configs[0]; m++) {
+        dp_model model;
+        dp_why why = {{0}};
+        CHECK_OK(dp_model_open(&model, &configs[m], &why));
+        const result padded = step_with(&model, TOKENS, 0);
+        const result exact = step_with(&model, TOKENS, VOCAB);
+        CHECK(padded.loss == exact.loss && padded.looked == exact.looked);
+        for (size_t i = 0; i < model.n_elements; i++) {
+            CHECK(padded.gradients[i] == exact.gradients[i]);
+        }
+        dp_free(padded.gradients);
+        dp_free(exact.gradients);
+        dp_model_close(&model);
+    }
+}
+
+static size_t rows_of(const dp_model_config *config)
+{
+    dp_model model;
+    dp_why why = {{0}};
+    CHECK_OK(dp_model_open(&model, config, &why));
+    const dp_cuda_net net = dp_cuda_net_setup(&model, DP_BF16, DP_RECOMPUTE_NOTHING, ROWS);
+    CHECK(dp_model_head(&model)->offset + net.head_rows * config->width <= model.n_elements);
+    dp_model_close(&model);
+    return net.head_rows;
+}
+
+static void products_of_the_head_take_an_even_number_of_rows_where_the_arena_has_them(void **state)
+{
+    (void)state;
+    dp_model_config odd = configs[1];
+    odd.vocab = 257;
+    CHECK(rows_of(&odd) == 320); /* the embedding, and other tensors behind it */
+    odd.arch = DP_ARCH_LLAMA;
+    odd.head = DP_HEAD_UNTIED;
+    CHECK(rows_of(&odd) == 257); /* the last tensor */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_of_the_head_make_the_whole),
+        cmocka_unit_test(rows_behind_the_vocabulary_change_nothing),
+        cmocka_unit_test(products_of_the_head_take_an_even_number_of_rows_where_the_arena_has_them),
     };
     return cmocka_run_group_tests(tests, open_all, NULL);
 }
