@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "compute/model/newton_schulz.h"
 
 enum { NS_STEPS = 5, SHARES_MAX = 3 };
 #define NORM_MAX 1e18 /* as in optim.c */
@@ -296,13 +297,15 @@ static dp_status newton_schulz(dp_cuda_optimizer *o, size_t rows, size_t columns
 {
     const bool tall = rows > columns;
     const size_t side = least(rows, columns);
+    const bool tf32 = side >= DP_NS_BF16_SIDE; /* as the CPU takes bf16, which is less exact */
     const dp_cuda_product gram = {.m = side,
                                   .n = side,
                                   .k = most(rows, columns),
                                   .a_transposed = tall,
-                                  .b_transposed = !tall};
-    const dp_cuda_product square = {.m = side, .n = side, .k = side};
-    const dp_cuda_product turn = {.m = rows, .n = columns, .k = side};
+                                  .b_transposed = !tall,
+                                  .tf32 = tf32};
+    const dp_cuda_product square = {.m = side, .n = side, .k = side, .tf32 = tf32};
+    const dp_cuda_product turn = {.m = rows, .n = columns, .k = side, .tf32 = tf32};
     DP_TRY(multiply(o, &gram, o->turned, o->turned, o->gram));
     DP_TRY(multiply(o, &square, o->gram, o->gram, o->poly));
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_muon_poly(o->poly, o->gram, side, o->device->compute)));

@@ -18,6 +18,7 @@ enum {
     FLAG_ADD = 1 << 3,
     FLAG_ADD_IS_C = 1 << 4,
     FLAG_UNALIGNED = 1 << 5,
+    FLAG_TF32 = 1 << 6,
     SHIFT_IN = 8,
     SHIFT_OUT = 12
 };
@@ -38,7 +39,7 @@ dp_gemm_key dp_gemm_key_of(const dp_cuda_product *p)
         (p->a_transposed ? FLAG_A_TRANSPOSED : 0U) | (p->b_transposed ? FLAG_B_TRANSPOSED : 0U) |
         (p->bias != NULL ? FLAG_BIAS : 0U) | (p->add != NULL ? FLAG_ADD : 0U) |
         (p->add == p->c ? FLAG_ADD_IS_C : 0U) | (dp_gemm_is_aligned(p) ? 0U : FLAG_UNALIGNED) |
-        (unsigned)p->in << SHIFT_IN | (unsigned)p->out << SHIFT_OUT;
+        (p->tf32 ? FLAG_TF32 : 0U) | (unsigned)p->in << SHIFT_IN | (unsigned)p->out << SHIFT_OUT;
     return (dp_gemm_key){.m = p->m,
                          .n = p->n,
                          .k = p->k,

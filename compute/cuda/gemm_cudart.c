@@ -268,7 +268,11 @@ static dp_status describe(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *p
     const uint64_t a_columns = product->a_transposed ? product->m : product->k;
     const uint64_t a_rows = product->a_transposed ? product->k : product->m;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    DP_TRY(refused(g, g->lt.desc_create(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "DescCreate"));
+    /* Cards before Ampere have no tensor cores for it. */
+    const cublasComputeType_t compute = product->tf32 && g->device->properties.major >= 8
+                                            ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                            : CUBLAS_COMPUTE_32F;
+    DP_TRY(refused(g, g->lt.desc_create(&p->desc, compute, CUDA_R_32F), "DescCreate"));
     DP_TRY(set(g, p, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]));
     DP_TRY(set(g, p, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]));
     if (product->bias != NULL) {

@@ -32,6 +32,8 @@ typedef struct dp_cuda_product {
     dp_precision out; /* in, or fp32 */
     bool a_transposed;
     bool b_transposed;
+    bool
+        tf32; /* of fp32: a card may round factors to 10 bits, if its tensor cores then take them */
 } dp_cuda_product;
 
 /* One thread for each element, terms in order. DP_BADARG: types; DP_IO. */

@@ -18,8 +18,8 @@
  * Products take bf16 where the processor multiplies it faster than fp32, in matrices with a lesser
  * side of at least DP_NS_BF16_SIDE, and fp32 elsewhere. Sums are fp32; between products matrices
  * are kept as products take them, but for A. The same bits for every number of threads, but not on
- * every processor. A card takes all five steps with X, in fp32
- * (compute/cuda/engine_optim.c, not yet run on a GPU). */
+ * every processor. A card takes all five steps with X, in fp32 whose factors tensor cores
+ * round to TF32 where the CPU may take bf16 (compute/cuda/engine_optim.c, not yet run on a GPU). */
 #ifndef DP_COMPUTE_MODEL_NEWTON_SCHULZ_H
 #define DP_COMPUTE_MODEL_NEWTON_SCHULZ_H
 

@@ -100,15 +100,16 @@ static void products_that_differ_have_other_keys(void **state)
     (void)state;
     static _Alignas(16) float memory[64];
     const dp_cuda_product base = {.m = 8, .n = 8, .k = 8, .lda = 8, .a = memory, .c = memory + 16};
-    dp_cuda_product products[] = {base, base, base, base, base, base, base};
+    dp_cuda_product products[] = {base, base, base, base, base, base, base, base};
     products[1].k = 16;
     products[2].a_transposed = true;
     products[3].b_transposed = true;
     products[4].add = products[4].c;
     products[5].in = DP_BF16;
     products[6].a = memory + 1; /* Not at 16 bytes. */
-    for (size_t i = 0; i < 7; i++) {
-        for (size_t j = 0; j < 7; j++) {
+    products[7].tf32 = true;
+    for (size_t i = 0; i < 8; i++) {
+        for (size_t j = 0; j < 8; j++) {
             const dp_gemm_key a = dp_gemm_key_of(&products[i]);
             const dp_gemm_key b = dp_gemm_key_of(&products[j]);
             CHECK((memcmp(&a, &b, sizeof a) == 0) == (i == j));
