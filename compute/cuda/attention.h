@@ -5,13 +5,13 @@
  * Halves with heads of a multiple of 8 up to 256 are multiplied by tensor cores, by warps
  * (attention_mma.cu; on sm_75 fp16 with heads up to 128 alone) or, on sm_90a with heads of 64 or
  * 128, by warpgroups with tiles that the copy engine brings (attention_wgmma.cu). All else takes a
- * plain path in fp32 (attention_plain.cu), right on every card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each
- * range of keys, dq over keys by another pass. On tensor cores factors are rounded to the type
- * (probabilities and their gradients too); sums are fp32 on all paths. Each has its own bits, the
- * same every time. Errors: DP_BADARG for a type that is none, a head wider than
- * DP_MODEL_HEAD_WIDTH_MAX, or kv_heads that do not divide heads; DP_TOOBIG beyond 65535 rows,
- * DP_MODEL_HEADS_MAX or DP_MODEL_CONTEXT_MAX; DP_IO when a launch fails; then outputs hold
- * anything. */
+ * plain path in fp32 (attention_plain.cu), right on every card. Backward adds nothing atomically:
+ * dk and dv are summed over queries by one block for each range of keys, dq over keys by another
+ * pass. On tensor cores factors are rounded to the type (probabilities and their gradients too);
+ * sums are fp32 on all paths. Each has its own bits, the same every time. Errors: DP_BADARG for a
+ * type that is none, a head wider than DP_MODEL_HEAD_WIDTH_MAX, or kv_heads that do not divide
+ * heads; DP_TOOBIG beyond 65535 rows, DP_MODEL_HEADS_MAX or DP_MODEL_CONTEXT_MAX; DP_IO when a
+ * launch fails; then outputs hold anything. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_H
 #define DP_COMPUTE_CUDA_ATTENTION_H
 

@@ -1,13 +1,13 @@
-/* Attention by tensor cores, after Dao 2023 (FlashAttention-2), for heads of any multiple of 8 up to
- * 256. Tiles are D = 64, 128 or 256 wide; a narrower head lies in the first columns of the next
+/* Attention by tensor cores, after Dao 2023 (FlashAttention-2), for heads of any multiple of 8 up
+ * to 256. Tiles are D = 64, 128 or 256 wide; a narrower head lies in the first columns of the next
  * width, with zeros behind it.
  *
  * Forward: a block has a tile of queries and goes through the keys up to the diagonal; scores,
  * probabilities and the output stay in registers. Backward is two kernels, 7 products instead of 5,
  * so that nothing is added by two blocks: one goes through the queries for a tile of keys (dk, dv),
  * one through the keys for a tile of queries (dq). Scores stand as keys x queries in the first, so
- * that the factors of its next product are in registers too. With tiles of 256 the sums of dk and of
- * dv do not both fit the registers: the first kernel runs twice, once for each.
+ * that the factors of its next product are in registers too. With tiles of 256 the sums of dk and
+ * of dv do not both fit the registers: the first kernel runs twice, once for each.
  *
  * sm_75 takes the same kernels for fp16 alone, with products half as deep (mma.cuh). It has no
  * copies that come by themselves, so nothing is asked for ahead, and half the shared memory:
