@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "gossip/catchup/fork.h"
 #include "gossip/context/context.h"
+#include "gossip/round/deadline.h"
 #include "gossip/round/round.h"
 
 /* As dp_round_may_contribute, for a count: its credential is believed. */
@@ -75,6 +76,35 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
            (dp_round_claim_of(node, &member->peer) != NULL ||
             (member->has_summary && (!dp_broken(122) || member->linked) && !is_idle(node, member) &&
              is_near(node, member) && may_train(node, member)));
+}
+
+dp_time dp_round_expects_until(const dp_node *node)
+{
+    const dp_time since = node->beat.seen_since;
+
+    return since.us == 0 ? since
+                         : dp_time_after(since, dp_deadline_long_grace(&node->round->deadline));
+}
+
+/* Its link may be on its way, after a start or a partition. Its work of the time without a majority
+ * belongs into the same record as that of the others: what they learnt together in pairs would
+ * count twice if records that follow each other listed it. */
+bool dp_round_expects(const dp_node *node, uint32_t index)
+{
+    const dp_member *member = dp_members_at(node->members, index);
+    const uint32_t entry = dp_ledger_find(&node->ledger, &member->peer);
+    const dp_time until = dp_round_expects_until(node);
+
+    dp_assert(index < dp_members_count(node->members));
+    if (index == 0 || until.us == 0 || dp_time_reached(node->now, until) || entry == DP_NOBODY ||
+        dp_broken(240)) {
+        return false;
+    }
+    const dp_roster_entry *known = &node->ledger.roster[entry];
+    return known->gone == 0 && known->included != 0 && known->included == node->ledger.round &&
+           (member->state == DP_MEMBER_ALIVE
+                ? dp_round_works(node, index) && !dp_round_is_active(node, index)
+                : member->state != DP_MEMBER_LEFT);
 }
 
 /* The members whose work this node knows: all, this node first. In a run too large for links to

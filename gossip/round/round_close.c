@@ -39,8 +39,10 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
         if (dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
             continue; /* There is no other of it in this round. */
         }
-        const bool owed = dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
-        if ((owed ? dp_round_works(node, index)
+        const bool expected = dp_round_expects(node, index);
+        const bool owed =
+            expected || dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
+        if ((owed ? expected || dp_round_works(node, index)
                   : n >= node->ledger.listed_max && dp_round_is_active(node, index)) &&
             dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
                               n)) {
@@ -333,6 +335,10 @@ dp_time dp_round_wake(const dp_node *node)
     }
     if (round->bid_at.us != 0) {
         wake = sooner(node, wake, round->bid_at);
+    }
+    const dp_time expects = dp_round_expects_until(node);
+    if (round->close_at.us == 0 && expects.us > node->now.us) {
+        wake = dp_time_min(wake, expects);
     }
     if (round->close_at.us == 0 && round->enough_at.us != 0) {
         wake = sooner(node, wake, dp_time_after(round->enough_at, round->grace_us));
