@@ -78,33 +78,25 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
              is_near(node, member) && may_train(node, member)));
 }
 
-dp_time dp_round_expects_until(const dp_node *node)
-{
-    const dp_time since = node->beat.seen_since;
-
-    return since.us == 0 ? since
-                         : dp_time_after(since, dp_deadline_long_grace(&node->round->deadline));
-}
-
-/* Its link may be on its way, after a start or a partition. Its work of the time without a majority
- * belongs into the same record as that of the others: what they learnt together in pairs would
- * count twice if records that follow each other listed it. */
+/* Its link may be on its way, after a start or a partition, or an exchange may have to end first.
+ * Its work of the time without a majority belongs into the same record as that of the others: what
+ * they learnt together in pairs would count twice if records that follow each other listed it. */
 bool dp_round_expects(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
     const uint32_t entry = dp_ledger_find(&node->ledger, &member->peer);
-    const dp_time until = dp_round_expects_until(node);
+    const dp_time since = node->beat.seen_since;
+    const uint64_t long_us = dp_deadline_long_grace(&node->round->deadline);
 
     dp_assert(index < dp_members_count(node->members));
-    if (index == 0 || until.us == 0 || dp_time_reached(node->now, until) || entry == DP_NOBODY ||
-        dp_broken(240)) {
+    if (index == 0 || since.us == 0 || entry == DP_NOBODY || dp_broken(240) ||
+        dp_time_reached(node->round->slot_opened, dp_time_after(since, long_us))) {
         return false;
     }
     const dp_roster_entry *known = &node->ledger.roster[entry];
     return known->gone == 0 && known->included != 0 && known->included == node->ledger.round &&
-           (member->state == DP_MEMBER_ALIVE
-                ? dp_round_works(node, index) && !dp_round_is_active(node, index)
-                : member->state != DP_MEMBER_LEFT);
+           (member->state == DP_MEMBER_ALIVE ? dp_round_works(node, index)
+                                             : member->state != DP_MEMBER_LEFT);
 }
 
 /* The members whose work this node knows: all, this node first. In a run too large for links to

@@ -218,11 +218,10 @@ dp_time dp_round_wake(const dp_node *node);
 /* Is the member with this index alive, with a trainer at work for this chain, wherever it stands,
  * or ready already? Of a member without a link no more may be known than that it is alive. */
 bool dp_round_works(const dp_node *node, uint32_t index);
-/* Is a majority heard since less than a longer grace ago, and has nothing been heard of this member
- * since, which the newest record lists? The round waits for it as for one that is owed a wait. */
+/* Was a majority heard since less than a longer grace when this slot was opened, and does the
+ * newest record list this member, of which nothing says that it does not work? The round waits for
+ * it as for one that is owed a wait. */
 bool dp_round_expects(const dp_node *node, uint32_t index);
-/* The end of that time; zero: no majority is heard. */
-dp_time dp_round_expects_until(const dp_node *node);
 /* dp_round_works of any watched member. */
 bool dp_round_anybody_works(const dp_node *node);
 /* Members that a node watches: all, in a large run itself and those linked. Indexes of the i-th. */

@@ -336,10 +336,6 @@ dp_time dp_round_wake(const dp_node *node)
     if (round->bid_at.us != 0) {
         wake = sooner(node, wake, round->bid_at);
     }
-    const dp_time expects = dp_round_expects_until(node);
-    if (round->close_at.us == 0 && expects.us > node->now.us) {
-        wake = dp_time_min(wake, expects);
-    }
     if (round->close_at.us == 0 && round->enough_at.us != 0) {
         wake = sooner(node, wake, dp_time_after(round->enough_at, round->grace_us));
     }
