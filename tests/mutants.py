@@ -3,9 +3,12 @@
 
     tests/mutants.py --draw SEED [--count N] >LIST
     tests/mutants.py LIST [--only N,N] [--by units|dpsim|both] [--seconds S] [--markdown FILE]
+    tests/mutants.py LIST --reach [--only N,N] [--markdown FILE]
 
 LIST has a mutation per line: file, old text, new text, with a tab between and \\n for the end of a line; the old text stands once in
 the file. A line that begins with # is a comment. --draw makes such a list by chance, from the sources alone. Sources are not touched: one copy is compiled, and gossip/ linked anew as the shared library of build/mutants.
+--reach is by units, much sooner: of each mutation it runs only the unit tests that reach its statement in a build that counts lines
+(build/mutants-reach), the quickest first, and judges two mutations at a time.
 Exit status 1 if a mutation went unnoticed, or the unbroken program did not pass."""
 import argparse
 import concurrent.futures
@@ -17,11 +20,13 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/mutants"
 BROKEN = BUILD / "broken"
+REACH = ROOT / "build/mutants-reach"
 # The profiles that dpsim plays against each, two at a time and each on one processor: half a minute in all, beside a quarter of
 # one for the unit tests. The common things come first, what takes long comes last.
 PLAYS = [
@@ -106,13 +111,12 @@ def draw(seed, count):
             print(f"{name}\t{line}\t{line.replace(old, new, 1)}")
 
 
-def build():
-    if not (BUILD / "build.ninja").exists():
-        subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                        "-DDP_SHARED_GOSSIP=ON", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
-                        "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
-                       check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", BUILD, "--target", "dpsim", *unit_tests(), "--", "--quiet"], check=True)
+def build(folder, targets, *settings):
+    if not (folder / "build.ninja").exists():
+        subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DDP_SHARED_GOSSIP=ON",
+                        "-DCMAKE_POSITION_INDEPENDENT_CODE=ON", "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON",
+                        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *settings], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", folder, "--target", *targets, "--", "--quiet"], check=True)
 
 
 def unit_tests():
@@ -126,14 +130,75 @@ def compile_command(source):
     sys.exit(f"{source} is no source of gossip/")
 
 
-def link(source, text):
+def counted_lines(test, folder):
+    """{source: lines of gossip/ that this unit test runs}, {source: lines with code}, counted in a folder of its own."""
+    objects = REACH / "CMakeFiles/dp_gossip.dir"
+    counted = pathlib.Path(f"{folder}{objects}")
+    for note in objects.rglob("*.gcno"):
+        place = counted / note.relative_to(objects)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(note)
+    subprocess.run(["nice", REACH / test], cwd=ROOT, env=dict(os.environ, GCOV_PREFIX=folder), stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=True)
+    done = subprocess.run(["nice", "gcov", "--json-format", "--stdout", *counted.rglob("*.gcda")], capture_output=True,
+                          cwd=folder, check=True)
+    ran, code = {}, {}
+    for text in done.stdout.decode().splitlines():
+        for entry in json.loads(text)["files"] if text else []:
+            name = os.path.relpath(entry["file"], ROOT)
+            if name.startswith("gossip/"):
+                ran.setdefault(name, set()).update(line["line_number"] for line in entry["lines"] if line["count"])
+                code.setdefault(name, set()).update(line["line_number"] for line in entry["lines"])
+    return ran, code
+
+
+class Reach:
+    """Which unit tests run a line, and how long each takes."""
+
+    def __init__(self):
+        tests = unit_tests()
+        build(REACH, tests, "-DCMAKE_BUILD_TYPE=Debug", "-DDP_COVERAGE=ON")
+        library = (REACH / "libdp_gossip.so").stat().st_mtime
+        kept = REACH / "reach.json"
+        known = json.loads(kept.read_text()) if kept.exists() else {}
+
+        def one(test):
+            stamp = [library, (REACH / test).stat().st_mtime]
+            if test in known and known[test]["stamp"] == stamp:
+                return test, known[test]
+            start = time.monotonic()
+            with tempfile.TemporaryDirectory() as folder:
+                ran, code = counted_lines(test, folder)
+            return test, {"stamp": stamp, "took": time.monotonic() - start, "ran": {name: sorted(ran[name]) for name in ran},
+                          "code": {name: sorted(code[name]) for name in code}}
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            self.tests = dict(pool.map(one, tests))
+        kept.write_text(json.dumps(self.tests))
+
+    def of(self, name, text, old):
+        """The unit tests that run a line of the statement with this text, the quickest first; all that run the file if it has no code."""
+        lines = text.splitlines()
+        at = text.find(old)
+        first = text[:at].count("\n")
+        last = first + old.strip("\n").count("\n")
+        while first > 0 and lines[first - 1].strip() and not lines[first - 1].rstrip().endswith((";", "{", "}", ":", "*/")):
+            first -= 1
+        span = set(range(first + 1, last + 2))
+        with_code = any(span.intersection(test["code"].get(name, ())) for test in self.tests.values())
+        found = [test for test in self.tests
+                 if (span.intersection(self.tests[test]["ran"].get(name, ())) if with_code else name in self.tests[test]["ran"])]
+        return sorted(found, key=lambda test: self.tests[test]["took"])
+
+
+def link(source, text, broken=BROKEN):
     """A library with this text in place of the source; what the compiler says if there is none."""
-    BROKEN.mkdir(exist_ok=True)
-    copy = BROKEN / source.name
+    broken.mkdir(exist_ok=True)
+    copy = broken / source.name
     copy.write_text(text)
     command, folder = compile_command(source)
     at = command.index("-o") + 1
-    object_file = BROKEN / "broken.o"
+    object_file = broken / "broken.o"
     original = command[at]
     command[at] = str(object_file)
     command = [word if word != str(source) else str(copy) for word in command if word not in ("ccache", "-Werror")]
@@ -142,7 +207,7 @@ def link(source, text):
         return done.stderr
     objects = [str(path) for path in (BUILD / "CMakeFiles/dp_gossip.dir/gossip").rglob("*.c.o")
                if not original.endswith("/" + path.name)]
-    done = subprocess.run(["cc", "-shared", "-o", BROKEN / "libdp_gossip.so", str(object_file), *objects, BUILD / "libdp_base.a",
+    done = subprocess.run(["cc", "-shared", "-o", broken / "libdp_gossip.so", str(object_file), *objects, BUILD / "libdp_base.a",
                            "-lsodium", "-lmsgpackc"], capture_output=True, text=True)
     return done.stderr if done.returncode != 0 else None
 
@@ -165,7 +230,7 @@ LEAK_CHECKER = leak_checker()
 def run(command, seconds, broken, preload=""):
     environment = dict(os.environ)
     if broken:
-        environment["LD_LIBRARY_PATH"] = str(BROKEN)
+        environment["LD_LIBRARY_PATH"] = str(broken)
     if preload:
         environment["LD_PRELOAD"] = preload
     try:
@@ -209,11 +274,14 @@ def in_parallel(jobs, deadline):
     return caught[0] if caught else None
 
 
-def judge(stem, seconds, by, broken=True):
-    tests = unit_tests()
+def nearest_first(stem, tests):
     near = [name for name in tests if name == "test_" + stem]
     near += [name for name in tests if name not in near and (name.startswith("test_" + stem) or stem.startswith(name[5:]))]
-    tests = near + [name for name in tests if name not in near]
+    return near + [name for name in tests if name not in near]
+
+
+def judge(stem, seconds, by, broken=BROKEN):
+    tests = nearest_first(stem, unit_tests())
     start = time.monotonic()
     found = None
     if by != "dpsim":
@@ -223,6 +291,38 @@ def judge(stem, seconds, by, broken=True):
     return found, time.monotonic() - start
 
 
+def by_reach(source, text, old, new, tests):
+    """(what the compiler says, the first test that notices it), of those that reach it."""
+    with tempfile.TemporaryDirectory() as folder:
+        broken = pathlib.Path(folder)
+        errors = link(source, text.replace(old, new), broken)
+        if errors:
+            return errors, None
+        return None, next(filter(None, (by_unit(test, 60, broken) for test in nearest_first(source.stem, tests))), None)
+
+
+def judge_list(mutations, options):
+    """(mutation, what the compiler says, what noticed it, seconds) of each, in order."""
+    if not options.reach:
+        for number, name, old, new in mutations:
+            source = ROOT / name
+            errors = link(source, source.read_text().replace(old, new))
+            found, took = (None, 0) if errors else judge(source.stem, options.seconds, options.by)
+            yield (number, name, old, new), errors, found, took
+        return
+    reach = Reach()
+
+    def one(mutation):
+        _, name, old, new = mutation
+        start = time.monotonic()
+        text = (ROOT / name).read_text()
+        errors, found = by_reach(ROOT / name, text, old, new, reach.of(name, text, old))
+        return mutation, errors, found, time.monotonic() - start
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        yield from pool.map(one, mutations)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", type=pathlib.Path, nargs="?")
@@ -230,6 +330,7 @@ def main():
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--only", help="lines of the list")
     parser.add_argument("--by", choices=("units", "dpsim", "both"), default="both")
+    parser.add_argument("--reach", action="store_true", help="by units: only those that reach the mutation")
     parser.add_argument("--seconds", type=float, default=60, help="for each, of tests and simulator together")
     parser.add_argument("--markdown", type=pathlib.Path, help="append a table to this file")
     options = parser.parse_args()
@@ -239,24 +340,22 @@ def main():
     if options.list is None:
         parser.error("a list is missing")
     only = {int(number) for number in options.only.split(",")} if options.only else None
-    build()
-    found, took = judge("none", 3600 if only is None else options.seconds, options.by, False)
-    if found:
-        sys.exit(f"unbroken: {found}")
-    print(f"unbroken: passes, {took:.0f} s", flush=True)
+    mutations = [mutation for mutation in read_list(options.list) if only is None or mutation[0] in only]
+    for number, name, old, _ in mutations:
+        times = (ROOT / name).read_text().count(old)
+        if times != 1:
+            sys.exit(f"{options.list}:{number}: the old text stands {times} times in {name}")
+    build(BUILD, unit_tests() + ([] if options.reach else ["dpsim"]), "-DCMAKE_BUILD_TYPE=Release")
+    if not options.reach:  # The tests that count lines are of the unbroken program, and must pass.
+        found, took = judge("none", 3600 if only is None else options.seconds, options.by, None)
+        if found:
+            sys.exit(f"unbroken: {found}")
+        print(f"unbroken: passes, {took:.0f} s", flush=True)
     rows = []
-    for number, name, old, new in read_list(options.list):
-        if only is not None and number not in only:
-            continue
-        source = ROOT / name
-        text = source.read_text()
-        if text.count(old) != 1:
-            sys.exit(f"{options.list}:{number}: the old text stands {text.count(old)} times in {name}")
-        errors = link(source, text.replace(old, new))
+    for (number, name, old, new), errors, found, took in judge_list(mutations, options):
         if errors:
             print(f"{number:4} does not compile: {errors.splitlines()[0]}", flush=True)
             continue
-        found, took = judge(source.stem, options.seconds, options.by)
         rows.append((number, name, old, new, found))
         shown = " -> ".join(" ".join(text.split()) for text in (old, new))
         print(f"{number:4} {'caught' if found else 'MISSED'} {took:5.1f} s  {name}: {shown}  {found or ''}", flush=True)
