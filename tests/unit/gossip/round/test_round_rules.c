@@ -272,6 +272,88 @@ static void no_check_is_begun_beyond_the_most_at_a_time(void **state)
     kit_close(world);
 }
 
+/* ---- a new slot ---- */
+
+/* A late update may be listed by the next record, so it keeps its place, among those that do; one
+ * of an earlier round or of another chain does not. */
+static void of_a_new_round_only_claims_that_its_record_may_list_are_kept(void **state)
+{
+    kit_world *world = begin();
+    dp_node *node = world->nodes[0].node;
+    dp_round *round = node->round;
+    const dp_hash base_before = {{4, 4}};
+
+    (void)state;
+    const dp_peer late = kit_peer(5 % 4);
+    dp_roster_entry *entry = &node->ledger.roster[dp_ledger_find(&node->ledger, &late)];
+    node->ledger.has_before = true;
+    node->ledger.base_before = base_before;
+    entry->included = entry->admitted_round = node->ledger.round - 1;
+    for (uint32_t i = 0; i < 6; i++) {
+        kit_claim(node, i % 4, (uint8_t)(i + 1))->have = 7;
+    }
+    round->claims[0].ready.round--; /* Of the round before, after another state. */
+    round->claims[1].ready.base.bytes[0] ^= 1;
+    round->claims[3].ready.round -= 2;
+    round->claims[5].ready.round--;
+    round->claims[5].ready.base = base_before;
+    assert_true(dp_ledger_may_be_stale(&node->ledger, &round->claims[5].ready.peer));
+    dp_round_open_slot(node, false); /* Of the same round. */
+    assert_int_equal(round->n_claims, 6);
+    assert_int_equal(round->claims[0].have, 0); /* Bits are by voter of the slot. */
+    dp_round_open_slot(node, true);
+    assert_int_equal(round->n_claims, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t was = i == 0 ? 2 : i == 1 ? 4 : 5;
+        const dp_peer peer = kit_peer(was % 4);
+        assert_int_equal(round->claims[i].ready.root.bytes[0], was + 1);
+        assert_true(dp_round_claim_of(node, &peer) != NULL);
+    }
+    const dp_peer gone = kit_peer(3);
+    assert_null(dp_round_claim_of(node, &gone));
+    kit_close(world);
+}
+
+static void a_slot_begins_with_no_time_count_or_offer_of_the_one_before(void **state)
+{
+    (void)state;
+    for (uint32_t same = 0; same < 2; same++) {
+        kit_world *world = begin();
+        dp_node *node = world->nodes[0].node;
+        dp_round *round = node->round;
+        const dp_time past = {node->now.us - 1000};
+        round->slot_opened = round->close_at = round->state_told = round->bid_at = past;
+        round->ahead_since = round->enough_at = round->opened = past;
+        round->bids = round->n_offers = 3;
+        round->judged.bytes[0] = 1;
+        round->states[1] = (dp_state_vote){.known = true, .round = node->ledger.round};
+        round->states[2] = (dp_state_vote){.known = true, .round = node->ledger.round - 1};
+        for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
+            round->voter_seen[i] = past;
+        }
+        round->n_voters -= same == 0 ? 1 : 0;
+        node->changed = false;
+        dp_round_open_slot(node, same == 0);
+        assert_int_equal(round->slot_opened.us, node->now.us);
+        assert_int_equal(round->close_at.us + round->state_told.us + round->bid_at.us, 0);
+        assert_int_equal(round->ahead_since.us + round->bids + round->n_offers, 0);
+        assert_true(dp_hash_is_zero(&round->judged));
+        assert_int_equal(round->enough_at.us, same == 0 ? 0 : past.us);
+        assert_int_equal(round->opened.us, same == 0 ? 0 : past.us);
+        assert_int_equal(round->n_voters, node->ledger.n_voters);
+        assert_memory_equal(round->voters, node->ledger.voters, sizeof round->voters);
+        /* Indexes of other voters: what was known of them is not known of these. */
+        assert_int_equal(round->states[1].known, same);
+        assert_false(round->states[2].known);
+        assert_int_equal(round->voter_seen[0].us, same == 0 ? node->now.us : past.us);
+        assert_int_equal(round->voter_seen[DP_VOTERS_MAX - 1].us,
+                         same == 0 ? node->now.us : past.us);
+        assert_true(node->changed);
+        assert_int_equal(node->repeat_at.us, node->now.us);
+        kit_close(world);
+    }
+}
+
 /* ---- voters, and the close ---- */
 
 static void a_voter_is_seen_while_it_is_alive_and_this_node_always(void **state)
@@ -437,6 +519,8 @@ int main(void)
         cmocka_unit_test(a_holding_counts_for_its_voter_in_its_round),
         cmocka_unit_test(an_offer_to_vote_is_kept_once_if_it_is_for_the_head_and_by_one_that_may),
         cmocka_unit_test(no_check_is_begun_beyond_the_most_at_a_time),
+        cmocka_unit_test(of_a_new_round_only_claims_that_its_record_may_list_are_kept),
+        cmocka_unit_test(a_slot_begins_with_no_time_count_or_offer_of_the_one_before),
         cmocka_unit_test(a_voter_is_seen_while_it_is_alive_and_this_node_always),
         cmocka_unit_test(a_member_that_is_listed_or_does_not_work_has_missed_no_round),
         cmocka_unit_test(a_missed_round_is_counted_up_to_the_most_that_a_byte_holds),
