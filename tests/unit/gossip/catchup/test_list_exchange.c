@@ -225,7 +225,9 @@ static void a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back(v
     dp_lists_put_all(&node->list_exchange->lists, whole);
     dp_writer writer = dp_writer_of(room, sizeof room);
     dp_commit_row_write(&writer, &voted);
+    node->list_exchange->lists.n_wanted = 1; /* Of a proposal that waits for it. */
     const dp_view written = dp_list_row_whole(node, dp_view_of(room, writer.size));
+    assert_int_equal(node->list_exchange->lists.n_wanted, 1);
     assert_int_equal(dp_commit_row_read(written, &row), DP_OK);
     assert_true(dp_view_equal(row.record, whole));
     uint8_t *disk = malloc(written.size);

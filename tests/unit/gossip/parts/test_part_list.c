@@ -410,6 +410,29 @@ static void the_object_of_a_source_is_wanted_for_a_sum_while_it_is_being_made(vo
     kit_close(world);
 }
 
+/* It has no majority to ask what is held: no part of the record before stays in the draft. */
+static void a_node_that_does_not_vote_lists_no_part(void **state)
+{
+    kit_world *world = kit_undecided();
+    dp_node *node = world->nodes[0].node;
+    const uint32_t self = node->commit->self;
+
+    (void)state;
+    for (uint32_t part = 0; part < 3; part++) {
+        (void)add_result(node, part, part, (uint8_t)part, 3);
+    }
+    const dp_record *draft = list(node);
+    assert_true(draft->parts[0].has && draft->parts[1].has && draft->parts[2].has);
+    assert_int_equal(dp_part_round_held(node), 3);
+    node->commit->self = DP_NOBODY;
+    draft = list(node);
+    assert_false(draft->parts[0].has || draft->parts[1].has || draft->parts[2].has);
+    assert_int_equal(draft->n_listed, 0);
+    assert_int_equal(dp_part_round_held(node), 0);
+    node->commit->self = self;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +451,7 @@ int main(void)
         cmocka_unit_test(of_two_words_about_one_object_the_record_is_judged_by_its_own),
         cmocka_unit_test(the_wait_for_a_part_follows_the_bytes_that_authors_say_it_has),
         cmocka_unit_test(the_object_of_a_source_is_wanted_for_a_sum_while_it_is_being_made),
+        cmocka_unit_test(a_node_that_does_not_vote_lists_no_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
