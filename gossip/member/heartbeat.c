@@ -249,7 +249,7 @@ static bool sees_quorum(const dp_heartbeat *beat, dp_time now)
         saying += i == beat->own ? hears_majority(beat, now)
                                  : dp_heartbeat_fresh(beat, now, i) && beat->voters[i].quorum;
     }
-    return beat->n_voters > 0 && saying >= needed(beat);
+    return saying >= needed(beat); /* One at least. */
 }
 
 static void move_opinion(dp_heartbeat *beat, dp_time now)

@@ -200,7 +200,8 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
         dp_rowset_set(&members->voters, index, voter);
         member->in_roster = in_roster;
         member->voter = voter;
-        members->rows[index].is_new = is_new;
+        /* Until it is greeted: it may become a voter in the record after. */
+        members->rows[index].is_new = is_new || (in_roster && members->rows[index].is_new);
         members->greets = members->greets || is_new;
         dp_members_recount(members);
         members->dial_stale = true;

@@ -312,6 +312,47 @@ static void a_member_s_word_has_its_address_dialled_now_and_then_alone(void **st
     close_table(t);
 }
 
+/* The chain may admit it in one record and have it vote in the next, before the table has looked:
+ * a node that catches up takes many records at once. */
+static void a_newcomer_is_greeted_once_also_if_it_votes_at_once(void **state)
+{
+    table *t = open_table(true);
+
+    (void)state;
+    const uint32_t index = link_of(t, GUEST, 1);
+    CHECK_OK(tell(t, GUEST, GUEST, 1));
+    const dp_row *row = &t->members->rows[index];
+    CHECK(!row->is_new && !t->members->greets && row->member.n_addrs == 0);
+    t->members->dial_stale = false;
+    dp_members_mark(t->members, index, true, false);
+    CHECK(row->is_new && t->members->greets && t->members->dial_stale && row->member.in_roster);
+    dp_members_mark(t->members, index, true, true);
+    CHECK(row->is_new && t->members->greets && row->member.voter);
+    CHECK(dp_rowset_has(&t->members->voters, index));
+    CHECK(dp_members_wake(t->members).us == t->members->rows[0].member.heard.us);
+    tick(t, 1000);
+    CHECK(!row->is_new && !t->members->greets && row->member.n_addrs == 1);
+    const dp_peer peer = mesh_peer(GUEST);
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < t->actions->count; i++) {
+        const dp_action *action = &t->actions->items[i];
+        told += action->type == DP_DO_SEND && action->u.send.to == DP_TO_PEER &&
+                dp_peer_equal(&action->u.send.peer, &peer);
+    }
+    CHECK(told > 0);                                 /* Of all others. */
+    dp_members_mark(t->members, index, true, false); /* No more a voter. */
+    CHECK(!row->is_new && !t->members->greets && !dp_rowset_has(&t->members->voters, index));
+    t->members->dial_stale = false;
+    dp_members_mark(t->members, index, true, false);
+    CHECK(!t->members->dial_stale); /* Nothing has changed. */
+    dp_members_mark(t->members, index, false, false);
+    CHECK(!row->is_new && !t->members->greets && !row->member.in_roster);
+    dp_members_mark(t->members, index, true, false);
+    dp_members_mark(t->members, index, false, false); /* Taken out before it was greeted. */
+    CHECK(!row->is_new);
+    close_table(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +365,7 @@ int main(void)
         cmocka_unit_test(where_a_guest_can_be_dialled_matters_once_it_is_a_member),
         cmocka_unit_test(an_address_heard_before_admission_is_not_dialled_after_it),
         cmocka_unit_test(a_member_s_word_has_its_address_dialled_now_and_then_alone),
+        cmocka_unit_test(a_newcomer_is_greeted_once_also_if_it_votes_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
