@@ -387,6 +387,46 @@ static void helpers_that_say_that_they_failed_are_counted_up_to_those_asked(void
     }
 }
 
+/* Of what was under way before it nothing counts; suspicions have as much longer. */
+static void a_gap_in_our_own_time_begins_all_waits_anew(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(3, 5);
+    mesh_join_all(m);
+    mesh_run_for(m, 2 * DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    const dp_peer self = mesh_peer(0);
+    const dp_addr addr = mesh_addr(0);
+    uint8_t bytes[34];
+    (void)unanswered(m, 1);
+    dp_out_begin(&m->out, m->actions);
+    dp_members_accuse(members, 2, DP_CAUSE_SILENCE, mesh_now(m), &m->out);
+    CHECK(mesh_state(m, 0, 2) == DP_MEMBER_SUSPECT);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        const uint64_t suspect = members->rows[2].suspect_at.us;
+        const uint64_t period = members->period_us;
+        members->lhm = turn == 0 ? 0 : DP_LHM_MAX;
+        members->probes[1] = (dp_probe){.target = 1};
+        members->probe_at = mesh_now(m);
+        m->now += 2 * period;
+        CHECK(dp_members_gap(members, mesh_now(m)) == 0);
+        m->now++;
+        const uint64_t late = dp_members_gap(members, mesh_now(m));
+        CHECK(late == 2 * period + 1);
+        CHECK(dp_members_link_up(members, mesh_now(m), 1, &self, &addr, mesh_credential(0, bytes),
+                                 false, &m->out) == DP_MEMBER_NONE);
+        for (uint32_t i = 0; i < DP_PROBES_MAX; i++) {
+            CHECK(members->probes[i].target == DP_MEMBER_NONE);
+        }
+        CHECK(members->probe_at.us == m->now);
+        CHECK(members->rows[2].suspect_at.us == suspect + late);
+        CHECK(members->lhm == (turn == 0 ? 1 : DP_LHM_MAX));
+        CHECK(members->quiet_until.us == m->now + 2 * period);
+        CHECK(members->unsure_until.us == m->now + 5 * period);
+    }
+    mesh_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +446,7 @@ int main(void)
         cmocka_unit_test(the_time_between_probes_follows_the_mean_delay_of_the_links),
         cmocka_unit_test(an_accusation_is_free_again_ten_seconds_after_the_fifth_before_it),
         cmocka_unit_test(helpers_that_say_that_they_failed_are_counted_up_to_those_asked),
+        cmocka_unit_test(a_gap_in_our_own_time_begins_all_waits_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,8 +237,12 @@ static void a_sum_that_is_here_is_checked_once_all_in_it_is_known(void **state)
 
     (void)state;
     kit_claim_by(node, 2)->evidence = true;
+    node->changed = false;
     dp_part_take_look(node);
-    assert_true(sum->held && !sum->checking);
+    assert_true(sum->held && !sum->checking && node->changed);
+    node->changed = false;
+    dp_part_take_look(node); /* Nothing new. */
+    assert_false(node->changed);
     assert_int_equal(sum->size, 8);
     kit_claim_by(node, 2)->evidence = false;
     sum->mine = true;

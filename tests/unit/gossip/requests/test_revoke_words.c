@@ -58,6 +58,16 @@ static void words_are_kept_in_order_of_invite_and_told_once(void **state)
     assert_false(node->changed);
     assert_int_equal(world->actions->count, 4);
     assert_false(dp_revoke_requested(node, &(dp_invite_id){{6}}));
+    dp_out_begin(&node->out, world->actions);
+    dp_revoke_request_repeat(node); /* Each again, in this order. */
+    assert_int_equal(world->actions->count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const dp_view bytes = world->actions->items[i].u.send.bytes;
+        const dp_invite_id id = {{rising[i]}};
+        assert_int_equal(world->actions->items[i].type, DP_DO_SEND);
+        assert_int_equal(world->actions->items[i].u.send.to, DP_TO_ALL);
+        assert_non_null(memmem(bytes.data, bytes.size, id.bytes, sizeof id.bytes));
+    }
     kit_close(world);
 }
 
