@@ -65,6 +65,10 @@ static const row run_rows[] = {
      COUNTER},
     {"diverged_total", NULL, "diverged", "Times this node's model differed from the certified one.",
      1, COUNTER},
+    {"rounds_decided_total", "members=\"all\"", "rounds_all",
+     "Rounds since the daemon's start: with all members that were expected, or without some.", 1,
+     COUNTER},
+    {"rounds_decided_total", "members=\"some\"", "rounds_some", NULL, 1, COUNTER},
     {"checkpoint_round", NULL, "checkpoint_round", "Round of the newest checkpoint here.", 1,
      GAUGE},
     {"data_objects", NULL, "data_objects", "Tokenizer, shards and first weights of the run.", 1,
@@ -109,11 +113,26 @@ static const row held_out_rows[] = {
     {"held_out_round", NULL, "round", "Round of the model that was measured.", 1, GAUGE},
 };
 
+/* Of run.phases: of the newest round that is applied here. */
+static const row phase_rows[] = {
+    {"round_phase_seconds", "phase=\"compute\"", "compute_ms",
+     "Last round: steps until this node published, then updates on their way, then the vote.", 1e-3,
+     GAUGE},
+    {"round_phase_seconds", "phase=\"transfer\"", "transfer_ms", NULL, 1e-3, GAUGE},
+    {"round_phase_seconds", "phase=\"wait\"", "wait_ms", NULL, 1e-3, GAUGE},
+};
+
 /* Of run.trainer_ms: a family of its own. */
 static const char *const phases[] = {"computed", "data", "publish", "apply", "state", "tell"};
 static const char *const states[] = {"idle",   "joining", "starting", "training", "waiting",
                                      "gossip", "paused",  "halted",   "left"};
 static const char *const trainers[] = {"up", "down", "starting", "failing"};
+
+/* Words of daemon/owner/rest.h. */
+static const char *const rests[] = {"idle",    "starting", "joining", "data",     "halted",
+                                    "left",    "pause",    "limits",  "schedule", "battery",
+                                    "use",     "card",     "quota",   "heat",     "observer",
+                                    "crashes", "trainer",  "script",  "quorum",   "model"};
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
@@ -201,6 +220,28 @@ static dp_status put_states(dp_buf *out, const char *family, const char *help,
     return DP_OK;
 }
 
+/* A line for each reason not to train; 1 for those that hold. */
+static dp_status put_rests(dp_buf *out, const json_t *list)
+{
+    if (!json_is_array(list)) {
+        return DP_OK;
+    }
+    DP_TRY(put_head(out, "rest", GAUGE, "1: the node does not train for this reason."));
+    for (size_t i = 0; i < COUNT(rests); i++) {
+        size_t index = 0;
+        const json_t *rest = NULL;
+        char label[LABELS_MAX];
+        bool holds = false;
+        json_array_foreach(list, index, rest)
+        {
+            holds = holds || strcmp(dp_json_text(rest, "reason", ""), rests[i]) == 0;
+        }
+        snprintf(label, sizeof label, "reason=\"%s\"", rests[i]);
+        DP_TRY(put_value(out, "rest", label, holds));
+    }
+    return DP_OK;
+}
+
 static dp_status put_phases(dp_buf *out, const json_t *run, const char run_label[RUN_LABEL_MAX])
 {
     const json_t *const spent = json_object_get(run, "trainer_ms");
@@ -270,6 +311,7 @@ static dp_status put_run(dp_buf *out, const json_t *run)
     DP_TRY(put_rows(out, run, run_rows, COUNT(run_rows), label));
     DP_TRY(put_rows(out, json_object_get(run, "held_out"), held_out_rows, COUNT(held_out_rows),
                     label));
+    DP_TRY(put_rows(out, json_object_get(run, "phases"), phase_rows, COUNT(phase_rows), label));
     DP_TRY(put_phases(out, run, label));
     return put_states(out, "trainer_state", "1: the trainer is in this state.", trainers,
                       COUNT(trainers), dp_json_text(run, "trainer", ""));
@@ -292,6 +334,7 @@ dp_status dp_metrics_write(dp_buf *out, const json_t *status, const json_t *peer
     DP_TRY(put_value(out, "build_info", label, 1));
     DP_TRY(put_states(out, "state", "1: the node is in this state.", states, COUNT(states),
                       dp_json_text(status, "state", "")));
+    DP_TRY(put_rests(out, json_object_get(status, "rests")));
     DP_TRY(put_head(out, "paused_by_owner", GAUGE, "1: its owner has paused it."));
     DP_TRY(put_value(out, "paused_by_owner", "", json_object_get(status, "paused") != NULL));
     DP_TRY(put_rows(out, status, node_rows, COUNT(node_rows), ""));

@@ -67,6 +67,10 @@
  *                       "refused": every node that is reached closes this node's connections,
  *                       "voted_twice"?, "voted_twice_name"?: the voter whose two votes halted this
  *                         node,
+ *                       "rounds_all", "rounds_some": decided since the daemon's start with every
+ *                         member that was expected, and without some, "phases"?: {"round": the
+ *                         newest one that is applied here, "compute_ms", "transfer_ms", "wait_ms":
+ *                         as in rounds},
  *                       "held_out"?: {"loss","bits_per_byte","tokens","round","time_ms"}: on
  *                         held-out text, as this node measured it last (daemon/model/held_out.h),
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes,

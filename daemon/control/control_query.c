@@ -283,6 +283,25 @@ static void pack_measured(dp_group *map, const dp_measured *measured)
     dp_group_end(&group);
 }
 
+static void pack_rounds(dp_group *map, const dp_event_log *event_log)
+{
+    const dp_event_log_round *const round = dp_event_log_round_phased(event_log);
+    const dp_event_log_turnout turnout = dp_event_log_turnout_of(event_log);
+    dp_phase_times times;
+
+    dp_pair_u64(map, "rounds_all", turnout.all);
+    dp_pair_u64(map, "rounds_some", turnout.some);
+    if (round == NULL || !dp_phases_times(&round->phases, &times)) {
+        return;
+    }
+    dp_group group = dp_map_begin(dp_pair(map, "phases"));
+    dp_pair_u64(&group, "round", round->round);
+    dp_pair_u64(&group, "compute_ms", times.compute_ms);
+    dp_pair_u64(&group, "transfer_ms", times.transfer_ms);
+    dp_pair_u64(&group, "wait_ms", times.wait_ms);
+    dp_group_end(&group);
+}
+
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)
 {
     const dp_run_identity *facts = dp_driver_run_identity(daemon->driver);
@@ -312,6 +331,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }
     pack_measured(&map, &daemon->measured);
+    pack_rounds(&map, daemon->event_log);
     pack_liar(&map, daemon, &view);
     pack_line(&map, daemon, &view);
     pack_trainer(&map, &view);

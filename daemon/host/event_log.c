@@ -20,6 +20,7 @@ struct dp_event_log {
     uint64_t last_round_ms;
     uint32_t n_entries; /* all entries so far; the ring holds the last DP_EVENT_LOG_ENTRIES_MAX */
     uint32_t n_rounds;
+    dp_event_log_turnout turnout;
     uint32_t n_batch;
     uint64_t stragglers_round;
     uint32_t n_stragglers; /* of that round */
@@ -294,6 +295,31 @@ void dp_event_log_held(dp_event_log *event_log, uint64_t round, uint64_t held_us
     }
 }
 
+static bool is_phased(const dp_event_log_round *row)
+{
+    uint64_t ms = 0;
+    dp_phase_times times;
+    return row->kind == DP_EVENT_LOG_SYNC && dp_phases_ms(&row->phases, DP_PHASE_APPLIED, &ms) &&
+           dp_phases_times(&row->phases, &times);
+}
+
+const dp_event_log_round *dp_event_log_round_phased(const dp_event_log *event_log)
+{
+    const uint32_t kept = dp_event_log_rounds(event_log);
+    for (uint32_t i = kept; i > 0 && kept - i < DP_EVENT_LOG_PHASES_MAX; i--) {
+        const dp_event_log_round *const row = dp_event_log_round_at(event_log, i - 1);
+        if (is_phased(row)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+dp_event_log_turnout dp_event_log_turnout_of(const dp_event_log *event_log)
+{
+    return event_log->turnout;
+}
+
 static void tell_causes(const dp_event_log *event_log, dp_event_log_round *row)
 {
     for (uint32_t i = 0; i < event_log->n_stragglers && event_log->stragglers_round == row->round;
@@ -312,6 +338,10 @@ void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *r
     dp_event_log_round *row =
         round->kind == DP_EVENT_LOG_SYNC ? dp_event_log_round_find(event_log, round->round) : NULL;
     const bool replaces = row != NULL;
+    if (round->kind == DP_EVENT_LOG_SYNC && round->live && (!replaces || !row->live)) {
+        event_log->turnout.all += round->listed >= round->active ? 1 : 0;
+        event_log->turnout.some += round->listed < round->active ? 1 : 0;
+    }
     if (!replaces) {
         row = &event_log->rounds[event_log->n_rounds++ % DP_EVENT_LOG_ROUNDS_MAX];
     }

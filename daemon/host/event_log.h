@@ -87,6 +87,12 @@ typedef struct dp_event_log_round {
     char cause[64]; /* of a note; a longer one is cut */
 } dp_event_log_round;
 
+/* Rounds that were decided since the daemon's start, as their records tell it. */
+typedef struct dp_event_log_turnout {
+    uint64_t all;  /* that list every member that was expected */
+    uint64_t some; /* that were closed without some of them, at the end of a grace or deadline */
+} dp_event_log_turnout;
+
 typedef struct dp_event_log dp_event_log;
 
 typedef struct dp_event_log_hooks {
@@ -129,6 +135,10 @@ uint32_t dp_event_log_rounds(const dp_event_log *event_log);
 /* How many rows were ever added: row number dp_event_log_rounds_total - dp_event_log_rounds is the
  * oldest kept. */
 uint64_t dp_event_log_rounds_total(const dp_event_log *event_log);
+/* The newest round whose phases are known up to its application, of the last
+ * DP_EVENT_LOG_PHASES_MAX rows; NULL: none. dp_phases_times is true of it. */
+const dp_event_log_round *dp_event_log_round_phased(const dp_event_log *event_log);
+dp_event_log_turnout dp_event_log_turnout_of(const dp_event_log *event_log);
 /* From a decided record, as seen by self. The record does not contain the reason why a member was
  * left out; the proposer that closed the round knows it (above). */
 void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,

@@ -84,6 +84,35 @@ static void heat_and_power_are_told_where_a_sensor_was_read(void **state)
     expect(text, "dpnode_machine_load 0");
 }
 
+static void the_last_round_tells_its_phases_and_all_of_them_how_they_closed(void **state)
+{
+    (void)state;
+    const char *const text =
+        written("{'state':'training','version':'1','rests':[],'run':{'name':'a','trainer':'up',"
+                "'rounds_all':40,'rounds_some':2,"
+                "'phases':{'round':9,'compute_ms':9000,'transfer_ms':1500,'wait_ms':20}}}",
+                NULL);
+    expect(text, "dpnode_round_phase_seconds{run=\"a\",phase=\"compute\"} 9");
+    expect(text, "dpnode_round_phase_seconds{run=\"a\",phase=\"transfer\"} 1.5");
+    expect(text, "dpnode_round_phase_seconds{run=\"a\",phase=\"wait\"} 0.02");
+    expect(text, "# TYPE dpnode_rounds_decided_total counter");
+    expect(text, "dpnode_rounds_decided_total{run=\"a\",members=\"all\"} 40");
+    expect(text, "dpnode_rounds_decided_total{run=\"a\",members=\"some\"} 2");
+    expect(text, "dpnode_rest{reason=\"heat\"} 0");
+}
+
+static void a_node_that_rests_tells_each_reason(void **state)
+{
+    (void)state;
+    const char *const text = written("{'state':'paused','version':'1','rests':[{'reason':'pause'},"
+                                     "{'reason':'heat'},{'reason':'other'}]}",
+                                     NULL);
+    expect(text, "dpnode_rest{reason=\"pause\"} 1");
+    expect(text, "dpnode_rest{reason=\"heat\"} 1");
+    expect(text, "dpnode_rest{reason=\"schedule\"} 0");
+    assert_null(strstr(text, "other"));
+}
+
 static void values_have_base_units_and_a_family_has_one_head(void **state)
 {
     (void)state;
@@ -166,6 +195,8 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_left_out),
         cmocka_unit_test(the_loss_on_held_out_text_has_its_round),
         cmocka_unit_test(heat_and_power_are_told_where_a_sensor_was_read),
+        cmocka_unit_test(the_last_round_tells_its_phases_and_all_of_them_how_they_closed),
+        cmocka_unit_test(a_node_that_rests_tells_each_reason),
         cmocka_unit_test(values_have_base_units_and_a_family_has_one_head),
         cmocka_unit_test(a_family_whose_first_value_is_not_known_has_its_help),
         cmocka_unit_test(a_name_of_a_peer_cannot_write_metrics),

@@ -397,6 +397,7 @@ static void a_round_tells_the_phases_of_this_node(void **state)
     add_round(7);
     CALL(dp_method_rounds, NUMBER("last", 1));
     assert_null(dp_pack_key(dp_pack_key(call_body_at(0), "round"), "phases"));
+    assert_null(dp_pack_key(run_of_status(), "phases"));
     dp_event_log_round *const row = dp_event_log_round_find(desk.daemon.event_log, 7);
     row->phases.opened_ms = 12345;
     for (uint64_t i = 0; i < DP_PHASES; i++) {
@@ -415,6 +416,15 @@ static void a_round_tells_the_phases_of_this_node(void **state)
     assert_int_equal(number_at(round, "compute_ms"), 1000);
     assert_int_equal(number_at(round, "transfer_ms"), 2000);
     assert_int_equal(number_at(round, "wait_ms"), 2000);
+    dp_event_log_round_add(
+        desk.daemon.event_log,
+        &(dp_event_log_round){
+            .kind = DP_EVENT_LOG_SYNC, .round = 8, .listed = 2, .active = 3, .live = true});
+    const dp_pack_value *const run = run_of_status();
+    const dp_pack_value *const last = dp_pack_key(run, "phases");
+    assert_true(number_at(last, "round") == 7 && number_at(last, "compute_ms") == 1000);
+    assert_true(number_at(last, "transfer_ms") == 2000 && number_at(last, "wait_ms") == 2000);
+    assert_true(number_at(run, "rounds_all") == 0 && number_at(run, "rounds_some") == 1);
     call_close();
 }
 

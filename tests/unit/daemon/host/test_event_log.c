@@ -220,6 +220,63 @@ static void phases_reach_the_row_of_their_round_before_and_after_it_is_added(voi
     house_close(&house);
 }
 
+static void the_last_round_with_all_phases_is_found_behind_those_under_way(void **state)
+{
+    struct house house;
+    dp_phase_times times;
+    (void)state;
+    house_open(&house);
+    dp_event_log *const event_log = house.daemon.event_log;
+    CHECK(dp_event_log_round_phased(event_log) == NULL);
+    for (uint64_t round = 1; round <= 3; round++) {
+        const dp_event_log_round row = row_of(round, 1000 * round);
+        dp_event_log_phase(event_log, round, DP_PHASE_OPENED);
+        dp_event_log_phase(event_log, round, DP_PHASE_PUBLISHED);
+        dp_event_log_held(event_log, round, 7000);
+        dp_event_log_phase(event_log, round, DP_PHASE_DECIDED);
+        dp_event_log_round_add(event_log, &row);
+        CHECK(dp_event_log_round_phased(event_log) ==
+              dp_event_log_round_find(event_log, round - 1));
+        if (round < 3) {
+            dp_event_log_phase(event_log, round, DP_PHASE_APPLIED);
+        }
+    }
+    const dp_event_log_round *const found = dp_event_log_round_phased(event_log);
+    CHECK(found->round == 2 && dp_phases_times(&found->phases, &times));
+    for (uint64_t round = 4; round < 4 + DP_EVENT_LOG_PHASES_MAX; round++) {
+        const dp_event_log_round row = row_of(round, 1000 * round); /* As an observer has them. */
+        dp_event_log_round_add(event_log, &row);
+    }
+    CHECK(dp_event_log_round_phased(event_log) == NULL); /* It is the last one no more. */
+    house_close(&house);
+}
+
+static void rounds_are_counted_once_by_who_was_in_them(void **state)
+{
+    struct house house;
+    (void)state;
+    house_open(&house);
+    dp_event_log *const event_log = house.daemon.event_log;
+    dp_event_log_round row = row_of(1, 1000);
+    row.listed = row.active = 3;
+    row.live = false; /* Of the chain, from before the start. */
+    dp_event_log_round_add(event_log, &row);
+    assert_int_equal(dp_event_log_turnout_of(event_log).all, 0);
+    row = row_of(2, 2000);
+    row.listed = row.active = 3;
+    dp_event_log_round_add(event_log, &row);
+    dp_event_log_round_add(event_log, &row);
+    row = row_of(3, 3000);
+    row.listed = 2;
+    row.active = 3;
+    dp_event_log_round_add(event_log, &row);
+    row.kind = DP_EVENT_LOG_GOSSIP;
+    dp_event_log_round_add(event_log, &row);
+    const dp_event_log_turnout turnout = dp_event_log_turnout_of(event_log);
+    CHECK(turnout.all == 1 && turnout.some == 1);
+    house_close(&house);
+}
+
 static void rounds_are_kept_found_and_told_once_each(void **state)
 {
     struct house house;
@@ -387,6 +444,8 @@ int main(void)
         cmocka_unit_test(a_cause_in_one_word_becomes_a_sentence),
         cmocka_unit_test(entries_reach_the_journal),
         cmocka_unit_test(phases_reach_the_row_of_their_round_before_and_after_it_is_added),
+        cmocka_unit_test(the_last_round_with_all_phases_is_found_behind_those_under_way),
+        cmocka_unit_test(rounds_are_counted_once_by_who_was_in_them),
         cmocka_unit_test(rounds_are_kept_found_and_told_once_each),
         cmocka_unit_test(a_row_that_comes_again_keeps_how_long_its_round_took),
         cmocka_unit_test(pair_exchanges_are_rows_of_their_own),
