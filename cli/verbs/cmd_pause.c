@@ -220,8 +220,15 @@ static int run_leave(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("%s left %s; training continues on its other members\n", dp_print_mark(true),
-           dp_json_text(result, "run", "?"));
+    const char *const run = dp_json_text(result, "run", NULL);
+    if (run == NULL) {
+        printf("%s this node no longer tries to join by its token; to join: dpnode join TOKEN\n",
+               dp_print_mark(true));
+    } else {
+        printf("%s left %s; %s\n", dp_print_mark(true), run,
+               dp_json_flag(result, "ended") == 1 ? "no other member votes, so the run has ended"
+                                                  : "training continues on its other members");
+    }
     json_decref(result);
     return 0;
 }

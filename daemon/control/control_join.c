@@ -223,6 +223,19 @@ static void on_join_failed(void *context, dp_status status, const char *why)
             "the run could not be joined", why);
 }
 
+/* Its identity was a member before, and its store is of that one. The remedy destroys nothing. */
+static void tell_barred(joining *self)
+{
+    char fix[sizeof((dp_control_error *)NULL)->fix];
+    const char *const dir = self->daemon->config->dir;
+    const char *const told = strlen(dir) <= 80 ? dir : "DIR"; /* Never half a path. */
+    snprintf(fix, sizeof fix,
+             "dpnode down; mv %.80s %.80s.left; dpnode up   # then join again, as a new node", told,
+             told);
+    give_up(self, 77, "E0219", fix, "the run refuses the identity of this node",
+            "it left the run or was revoked, and a run admits no identity twice, by no token");
+}
+
 /* False: the run does not take this node, and the join has failed. */
 static bool is_taken(joining *self)
 {
@@ -232,6 +245,8 @@ static bool is_taken(joining *self)
         give_up(self, 75, "E0211",
                 "join again then, or ask the run's owner for a larger members.max",
                 "the run is full", why.text);
+    } else if (refused == DP_EXISTS) {
+        tell_barred(self);
     } else if (refused != DP_OK) {
         give_up(self, 77, "E0209", "dpnode invite   # on a member; then join by that token",
                 "the run refuses this node", why.text);

@@ -23,6 +23,7 @@ typedef struct leaving {
     char name[DP_TOKEN_NAME_MAX + 1];
     bool keep_data;
     bool delete_run; /* its name was given: leaves even if no voter remains */
+    bool ended;      /* no voter remains */
     uint32_t ticks;
 } leaving;
 
@@ -43,16 +44,27 @@ static void run_forget(dp_store_thread_job *job, dp_store *store)
     }
 }
 
+/* run: NULL if it had none yet. */
+static void answer(const dp_call *call, const char *run, bool ended)
+{
+    dp_packer packer;
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        if (run != NULL) {
+            dp_pair_text(&map, "run", run);
+        } else {
+            dp_pair_nil(&map, "run");
+        }
+        dp_pair_bool(&map, "ended", ended);
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
 static void done_forget(dp_store_thread_job *job)
 {
     leaving *self = (leaving *)job;
-    dp_packer packer;
-    if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
-        dp_group map = dp_map_begin(&packer);
-        dp_pair_text(&map, "run", self->name);
-        dp_group_end(&map);
-        dp_call_end(&self->call, &packer);
-    }
+    answer(&self->call, self->name, self->ended);
     uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
 }
 
@@ -123,7 +135,9 @@ static void on_leave_tick(uv_timer_t *timer)
         uv_close((uv_handle_t *)timer, on_leaving_closed);
         return;
     }
-    dp_first_start_stop(self->daemon->first_start);
+    self->ended = view.running && view.node.leaving == DP_LEAVING_NEEDED;
+    /* The order is kept, whether or not there is a token. */
+    DP_IGNORE(dp_first_start_left(self->daemon->first_start) != true);
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);
@@ -172,6 +186,10 @@ static bool may_leave(const dp_daemon *daemon, const dp_call *call, const dp_pac
 void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     bool delete_run = false;
+    if (daemon->driver == NULL && dp_first_start_left(daemon->first_start)) {
+        answer(call, NULL, false); /* It only tried to join. */
+        return;
+    }
     dp_driver *driver = dp_call_driver(daemon, call);
     if (driver == NULL || !may_leave(daemon, call, parameters, &delete_run)) {
         return;

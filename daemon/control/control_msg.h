@@ -122,7 +122,8 @@
  *                       {"run","id","round","already"?: the state, where it is in that run}: once
  *                       manifest and data are here and the node follows the chain
  *   run.leave    {"keep_data"?: bool, "delete_run"?: its name, where this node is the only voter}
- *                -> {"run"}
+ *                -> {"run": nil, if it only tried to join one by its token, "ended": no voter
+ *                remains}
  *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]}
  *                       -> {"token","uses","expires_ms"} and "id", 32 hex: what token.list and
  *                       token.revoke know it by

@@ -22,12 +22,14 @@ enum {
 };
 #define INVITE_HALF_MS (DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000 / 2)
 #define DEMO "demo:"
+#define LEFT_FILE "token.left"
 
 struct dp_first_start {
     dp_daemon *daemon;
     uv_timer_t timer;
     uint64_t again_ms;
     dp_control_error problem; /* code "": none */
+    dp_hash left;             /* of the token that its owner has left; zero: none */
     bool entered;             /* a run; the token is not used any more */
     bool invited;             /* has written an invite, or tried to */
     bool tool_runs;           /* it answers also after close */
@@ -112,6 +114,68 @@ static void tell_others_read(const dp_first_start *start)
                      "other users of this machine can read the token in %s and join by it; fix: "
                      "chmod o-r %s",
                      path, path);
+}
+
+/* ---- the token that was left */
+
+static dp_hash hash_of(const token_text *token)
+{
+    return dp_hash_of("dpnode/token-left/1", dp_view_of(token->bytes, token->size));
+}
+
+static void keep_left(dp_first_start *start, const dp_hash *left)
+{
+    const dp_status status = dp_dir_write_secret(start->daemon->config->dir, LEFT_FILE,
+                                                 dp_view_of(left->bytes, sizeof left->bytes));
+    start->left = *left;
+    if (status != DP_OK) {
+        dp_event_log_add(start->daemon->event_log, DP_LOG_ERROR, "token.left", 0, NULL,
+                         "%s cannot be written in %s: %s; after a restart this node joins again by "
+                         "the token in %s; fix: remove that token",
+                         LEFT_FILE, start->daemon->config->dir, dp_status_text(status),
+                         name_of_token(start->daemon->config));
+    }
+}
+
+static void read_left(dp_first_start *start)
+{
+    dp_buf bytes;
+    dp_buf_init(&bytes, sizeof start->left.bytes);
+    if (dp_dir_read_secret(start->daemon->config->dir, LEFT_FILE, &bytes, NULL) == DP_OK &&
+        bytes.size == sizeof start->left.bytes) {
+        memcpy(start->left.bytes, bytes.data, sizeof start->left.bytes);
+    }
+    dp_buf_close(&bytes);
+}
+
+static void forget_left(dp_first_start *start)
+{
+    char path[DP_CONFIG_PATH_MAX + sizeof LEFT_FILE];
+    if (dp_hash_is_zero(&start->left)) {
+        return;
+    }
+    snprintf(path, sizeof path, "%s/%s", start->daemon->config->dir, LEFT_FILE);
+    start->left = (dp_hash){{0}};
+    DP_IGNORE(unlink(path) != 0); /* Then only a restart brings that order back. */
+}
+
+static bool is_left(const dp_first_start *start, const token_text *token)
+{
+    const dp_hash hash = hash_of(token);
+    return dp_hash_equal(&start->left, &hash);
+}
+
+static void tell_left(dp_first_start *start)
+{
+    dp_control_error problem = {.code = "E0218",
+                                .what = "this node does not join by the token that it has"};
+    snprintf(problem.why, sizeof problem.why,
+             "its owner has told it to leave, and %.400s still has the token of then",
+             name_of_token(start->daemon->config));
+    snprintf(problem.fix, sizeof problem.fix,
+             "dpnode join TOKEN   # or put another token in that place");
+    set_problem(start, DP_LOG_INFO, "join.left", &problem);
+    look_later(start, DP_FIRST_START_LOOK_MS);
 }
 
 static void join(dp_first_start *start, const token_text *token)
@@ -421,6 +485,7 @@ static void look_in_run(dp_first_start *start, token_text *token)
         start->entered = true;
         start->problem.code[0] = '\0';
         start->again_ms = 0;
+        forget_left(start);
     }
     const int error = read_token(config, token);
     const bool parsed = error == 0 && dp_invite_parse(dp_view_of(token->bytes, token->size),
@@ -449,7 +514,9 @@ static void look(dp_first_start *start, token_text *token)
         return;
     }
     const int error = read_token(daemon->config, token);
-    if (error == 0 && token->size > 0) {
+    if (error == 0 && token->size > 0 && is_left(start, token)) {
+        tell_left(start);
+    } else if (error == 0 && token->size > 0) {
         join(start, token);
     } else if (error == ENOENT && daemon->config->create_from[0] != '\0') {
         create(start);
@@ -485,13 +552,32 @@ void dp_first_start_failed(dp_first_start *start, const dp_control_error *error)
     }
 }
 
-void dp_first_start_stop(dp_first_start *start)
+/* One of the settings is given. */
+static bool is_asked_for(const dp_config *config)
 {
-    if (start != NULL) {
-        start->entered = true;
-        start->problem.code[0] = '\0';
-        uv_timer_stop(&start->timer);
+    return config->token[0] != '\0' || config->token_file[0] != '\0' ||
+           config->create_from[0] != '\0';
+}
+
+bool dp_first_start_left(dp_first_start *start)
+{
+    token_text token = {.size = 0};
+    bool has = false;
+    if (start == NULL || !is_asked_for(start->daemon->config)) {
+        return false;
     }
+    if (read_token(start->daemon->config, &token) == 0 && token.size > 0 &&
+        !is_left(start, &token)) {
+        const dp_hash left = hash_of(&token);
+        keep_left(start, &left);
+        has = true;
+    }
+    sodium_memzero(&token, sizeof token);
+    start->entered = false;
+    start->problem.code[0] = '\0';
+    start->again_ms = 0;
+    look_later(start, DP_FIRST_START_LOOK_MS);
+    return has;
 }
 
 const dp_control_error *dp_first_start_problem(const dp_first_start *start)
@@ -509,8 +595,8 @@ dp_status dp_first_start_open(dp_first_start **out, dp_daemon *daemon)
     start->daemon = daemon;
     DP_IGNORE(uv_timer_init(daemon->loop, &start->timer) != 0); /* It does not fail. */
     start->timer.data = start;
-    if (config->token[0] != '\0' || config->token_file[0] != '\0' ||
-        config->create_from[0] != '\0') {
+    if (is_asked_for(config)) {
+        read_left(start);
         look_later(start, 0);
     }
     *out = start;

@@ -19,9 +19,9 @@ enum {
 };
 
 /* Does nothing if none of the settings is given. A node in a run never joins or creates another
- * one: a token of another run is only reported. After the node has entered a run, also by a
- * command, the token is not used again, so a node that leaves does not rejoin by it. A directory
- * with a root key has created a run already: create-from does not create a second one there. */
+ * one: a token of another run is only reported. A token that the owner's order to leave has ended
+ * is not used again, after a restart neither (dp_first_start_left). A directory with a root key has
+ * created a run already: create-from does not create a second one there. */
 DP_MUST dp_status dp_first_start_open(dp_first_start **start, dp_daemon *daemon);
 /* Accepts NULL. Memory is freed in later turns of the loop. */
 void dp_first_start_close(dp_first_start *start);
@@ -29,8 +29,11 @@ void dp_first_start_close(dp_first_start *start);
 /* The outcome of dp_run_join_unasked, perhaps before that returns. Accept NULL. */
 void dp_first_start_joined(dp_first_start *start);
 void dp_first_start_failed(dp_first_start *start, const dp_control_error *error);
-/* The owner has told this node to leave its run: nothing is tried any more. Accepts NULL. */
-void dp_first_start_stop(dp_first_start *start);
+/* The owner has told this node to leave its run, or not to try to enter one: the token that is there
+ * now is not used again until the node has entered a run by a command; another one is. Keeps its
+ * hash in the file token.left of the directory, since the order outlives the daemon. False: there
+ * is no token, or it was left before. Accepts NULL. */
+bool dp_first_start_left(dp_first_start *start);
 
 /* The reason why the last try failed, why the node waits, or why the token is not used; NULL: none.
  * Borrowed until the next turn of the loop. Accepts NULL. */

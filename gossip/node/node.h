@@ -114,7 +114,8 @@ typedef struct dp_node_view {
 
 void dp_node_look(const dp_node *node, dp_node_view *view);
 /* Why the run does not count this node: DP_OK while nothing speaks against it, DP_DENIED: it never
- * will, DP_TOOBIG: there is no place now. By the chain as known here; a newcomer that has caught up
+ * will by its credential, DP_EXISTS: nor by another one, since it left or was revoked, DP_TOOBIG:
+ * there is no place now. By the chain as known here; a newcomer that has caught up
  * can trust it. About 100 us. */
 DP_MUST dp_status dp_node_refused(const dp_node *node, dp_why *why);
 

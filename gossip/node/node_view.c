@@ -116,7 +116,7 @@ dp_status dp_node_refused(const dp_node *node, dp_why *why)
     dp_admitted own;
 
     if (dp_ledger_barred(ledger, self)) {
-        return dp_why_set(why, DP_DENIED, "it was removed from the run");
+        return dp_why_set(why, DP_EXISTS, "it was removed from the run");
     }
     if (dp_ledger_member(ledger, self) != NULL) {
         return DP_OK;

@@ -260,6 +260,46 @@ class FirstStart(SystemTest):
                 self.assertEqual("joining by the token in DPNODE_TOKEN" in log.read(), tried)
             node.ask("down")
 
+    def test_a_node_that_was_told_to_leave_stays_out_until_it_has_another_token_or_is_told_to_join(self):
+        founder, token = self.found()
+        path = self.file("token", token)
+        node = self.pod("node", DPNODE_TOKEN_FILE=path)
+        self.trains(node)
+        self.assertEqual(node.ask("leave")["run"], "tiny")
+        for _ in range(2): # its orchestrator starts it again
+            told = self.problem(node, "E0218")
+            self.assertIn(path, told["why"])
+            self.assertIn("dpnode join TOKEN", told["fix"])
+            self.assertEqual(node.ask("status")["state"], "idle")
+            node.end()
+            node.start()
+        self.problem(node, "E0218")
+        self.file("token", founder.ask("invite", "--uses", "2")["token"])
+        told = self.problem(node, "E0219") # the run has not forgotten it
+        self.assertIn(f"mv {node.dir} {node.dir}.left;", told["fix"])
+        node.ask("leave")
+        self.problem(node, "E0218")
+        self.fails("E0219", 77, node.ask, "join", "-", "--name", "node", stdin=token)
+        self.problem(node, "E0218") # nor by the file, after this
+        node.end()
+        os.rename(node.dir, node.dir + ".left")
+        node.start() # as a new node, to which nobody said leave
+        self.assertNotIn("problem", self.trains(node) and node.ask("status"))
+
+    def test_an_order_to_leave_ends_the_tries_to_join(self):
+        first, token = self.found()
+        first.end()
+        node = self.pod("early", DPNODE_TOKEN=token)
+        self.problem(node, "E0202")
+        self.assertIsNone(wait_for(lambda: self.leaves(node), 30, "it leaves between two tries, or during one")["run"])
+        first.start()
+        self.problem(node, "E0218")
+        self.fails("E0110", 69, node.ask, "leave")
+
+    def leaves(self, node):
+        told = node.ask("leave")
+        return told if told["run"] is None else None
+
     def test_two_ways_to_a_run_are_a_usage_error(self):
         for name in ("DPNODE_TOKEN_FILE", "DPNODE_CREATE_FROM"):
             done = subprocess.run([os.path.join(BINARIES, "dpnoded"), "--dir", self.folder.path],

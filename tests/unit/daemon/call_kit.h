@@ -42,7 +42,8 @@ static struct {
     uint32_t n_commands;
     dp_command command;       /* the last */
     dp_control_error problem; /* of the first start; code "": none */
-    uint32_t n_stops;         /* of it */
+    uint32_t n_lefts;         /* of it */
+    bool has_token;           /* it would use one */
 } call_kit;
 
 /* ---- first_start.c */
@@ -53,10 +54,11 @@ const dp_control_error *dp_first_start_problem(const dp_first_start *start)
     return call_kit.problem.code[0] != '\0' ? &call_kit.problem : NULL;
 }
 
-void dp_first_start_stop(dp_first_start *start)
+bool dp_first_start_left(dp_first_start *start)
 {
     (void)start;
-    call_kit.n_stops++;
+    call_kit.n_lefts++;
+    return call_kit.has_token;
 }
 
 /* ---- control.c */

@@ -111,6 +111,12 @@ static void leave_keeps_or_drops_the_data(void **state)
     assert_int_equal(VERB_ALONE(dp_verb_leave), 0);
     assert_true(verb_asked(0, "run.leave", "{'keep_data': false}"));
     assert_true(verb_said("left kjv; training continues on its other members"));
+    verb_answer("{'run': 'kjv', 'ended': true}");
+    assert_int_equal(VERB(dp_verb_leave, "--delete-run", "kjv"), 0);
+    assert_true(verb_said("left kjv; no other member votes, so the run has ended"));
+    verb_answer("{'run': null, 'ended': false}");
+    assert_int_equal(VERB_ALONE(dp_verb_leave), 0);
+    assert_true(verb_said("no longer tries to join by its token; to join: dpnode join TOKEN"));
     verb_answer("{'run': 'kjv'}");
     assert_int_equal(VERB(dp_verb_leave, "--keep-data", "--json"), 0);
     assert_true(verb_asked(0, "run.leave", "{'keep_data': true}") && verb_said("\"run\""));

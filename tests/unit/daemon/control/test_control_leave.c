@@ -70,8 +70,9 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     call_kit.view.node.leaving = DP_LEAVING_FREE;
     call_wait();
     assert_string_equal(text_at(call_body(), "run"), "kjv");
+    assert_false(flag_at(call_body(), "ended"));
     assert_true(n_closed == 1 && desk.daemon.driver == NULL);
-    assert_int_equal(call_kit.n_stops, 1); /* No token brings it back. */
+    assert_int_equal(call_kit.n_lefts, 1); /* No token brings it back. */
     CHECK_STATUS(dp_run_identity_load(desk.shelf.store, &facts), DP_NOTFOUND);
     assert_false(has_key());
     assert_true(suspension_kit.n_pauses == 1 && !suspension_kit.pause.holds);
@@ -135,7 +136,7 @@ static void the_only_voter_leaves_when_its_run_is_named(void **state)
     call_kit.view.node.leaving = DP_LEAVING_NEEDED;
     CALL(dp_method_run_leave, TEXT("delete_run", "kjv"));
     call_wait();
-    assert_true(call_kit.n_errors == 0 && n_closed == 1);
+    assert_true(call_kit.n_errors == 0 && n_closed == 1 && flag_at(call_body(), "ended"));
     close_member();
 }
 
@@ -193,6 +194,18 @@ static void without_a_run_or_memory_nothing_is_left(void **state)
     close_member();
 }
 
+static void a_node_that_only_tries_to_join_is_told_to_stop(void **state)
+{
+    (void)state;
+    open_member();
+    desk.daemon.driver = NULL;
+    call_kit.has_token = true;
+    CALL_ALONE(dp_method_run_leave);
+    assert_true(call_kit.n_errors == 0 && call_kit.n_lefts == 1 && call_kit.n_commands == 0);
+    assert_true(dp_pack_key(call_body(), "run") != NULL && !flag_at(call_body(), "ended"));
+    close_member();
+}
+
 static bool has_ended(void *context)
 {
     (void)context;
@@ -224,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_node_that_reads_its_chain_cannot_know_and_says_so),
         cmocka_unit_test(a_second_leave_of_a_run_is_answered),
         cmocka_unit_test(without_a_run_or_memory_nothing_is_left),
+        cmocka_unit_test(a_node_that_only_tries_to_join_is_told_to_stop),
         cmocka_unit_test(the_daemon_ends_after_it_has_answered),
     };
     tempdir_in_memory();

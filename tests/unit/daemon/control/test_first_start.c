@@ -7,6 +7,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
 #include "daemon/host/tool.h"
+#include "store/dir.h"
 #include "tests/unit/daemon/desk.h"
 #include "tests/unit/daemon/hurry.h"
 
@@ -282,7 +283,7 @@ static void a_node_that_has_entered_looks_no_more(void **state)
     net.enters = true;
     wait_for_problem("");
     const uint32_t n_joins = net.n_joins;
-    desk.daemon.driver = NULL; /* It has left. */
+    desk.daemon.driver = NULL; /* It is gone. */
     dp_first_start_failed(net.start,
                           &(dp_control_error){.code = "E0206"}); /* Too late to matter. */
     for (int i = 0; i < 5; i++) {
@@ -293,20 +294,77 @@ static void a_node_that_has_entered_looks_no_more(void **state)
     folder_close();
 }
 
-static void a_node_that_a_command_has_joined_or_told_to_leave_uses_no_token(void **state)
+static void a_token_that_was_left_is_not_used_again_after_a_restart_neither(void **state)
 {
     uint32_t three = 3;
     (void)state;
     folder_open();
     desk.daemon.driver = desk.driver;
     write_token("DPN1-ABC");
-    turn_until(&desk.loop, has_asked, &three); /* The command joins: it may still fail. */
-    dp_first_start_stop(net.start);
+    turn_until(&desk.loop, has_asked, &three); /* A command joins: it may still fail. */
+    assert_true(dp_first_start_left(net.start));
     desk.daemon.driver = NULL;
-    for (int i = 0; i < 5; i++) {
-        uv_run(&desk.loop, UV_RUN_NOWAIT);
-    }
+    wait_for_problem("E0218");
+    assert_false(dp_first_start_left(net.start)); /* Once is enough. */
+    write_token("DPN1-ABC\n\n");                  /* The same one. */
+    open_again();
+    wait_for_problem("E0218");
     assert_int_equal(net.n_joins, 0);
+    assert_true(desk_logged("its owner has told it to leave") && !desk_logged("DPN1"));
+    write_token("DPN1-DEF");
+    net.enters = true;
+    wait_for_joins(1);
+    assert_string_equal(net.token, "DPN1-DEF");
+    wait_for_problem("");
+    folder_close();
+}
+
+/* It has entered a run since: the order has done its work, also where the next start finds another
+ * store. */
+static void a_token_that_was_left_is_used_again_once_a_command_has_joined(void **state)
+{
+    (void)state;
+    folder_open();
+    write_token("DPN1-ABC");
+    wait_for_joins(1);
+    assert_true(dp_first_start_left(net.start));
+    wait_for_problem("E0218");
+    const uint32_t n_joins = net.n_joins;
+    net.has_manifest = true;
+    desk.daemon.driver = desk.driver;
+    wait_for_problem("");
+    desk.daemon.driver = NULL;
+    open_again();
+    wait_for_joins(n_joins + 1);
+    folder_close();
+}
+
+static void an_order_to_leave_that_cannot_be_written_holds_until_the_restart(void **state)
+{
+    (void)state;
+    folder_open();
+    snprintf(desk.config.dir, sizeof desk.config.dir, "/nowhere");
+    write_token("DPN1-ABC");
+    wait_for_joins(1);
+    assert_true(dp_first_start_left(net.start));
+    wait_for_problem("E0218");
+    assert_true(desk_logged("token.left cannot be written in /nowhere"));
+    folder_close();
+}
+
+static void a_file_of_another_size_names_no_token_that_was_left(void **state)
+{
+    (void)state;
+    folder_open();
+    CHECK_OK(dp_dir_write_secret(desk.config.dir, "token.left", dp_view_text("short")));
+    write_token("DPN1-ABC");
+    open_again();
+    wait_for_joins(1);
+    char text[100];
+    memset(text, 'x', sizeof text);
+    CHECK_OK(dp_dir_write_secret(desk.config.dir, "token.left", dp_view_of(text, sizeof text)));
+    open_again();
+    wait_for_joins(net.n_joins + 1);
     folder_close();
 }
 
@@ -357,7 +415,7 @@ static void without_the_setting_or_memory_nothing_is_looked_at(void **state)
     dp_first_start_close(NULL);
     dp_first_start_joined(NULL);
     dp_first_start_failed(NULL, &(dp_control_error){.code = "E0202"});
-    dp_first_start_stop(NULL);
+    assert_false(dp_first_start_left(NULL));
     assert_null(dp_first_start_problem(NULL));
     folder_close();
 }
@@ -642,7 +700,10 @@ int main(void)
         cmocka_unit_test(a_node_that_has_entered_looks_no_more),
         cmocka_unit_test(a_file_that_is_longer_than_a_token_is_handed_on_as_none),
         cmocka_unit_test(an_unreadable_token_file_is_reported_with_its_cause),
-        cmocka_unit_test(a_node_that_a_command_has_joined_or_told_to_leave_uses_no_token),
+        cmocka_unit_test(a_token_that_was_left_is_not_used_again_after_a_restart_neither),
+        cmocka_unit_test(a_token_that_was_left_is_used_again_once_a_command_has_joined),
+        cmocka_unit_test(an_order_to_leave_that_cannot_be_written_holds_until_the_restart),
+        cmocka_unit_test(a_file_of_another_size_names_no_token_that_was_left),
         cmocka_unit_test(a_token_of_the_environment_is_joined_by_and_not_shown),
         cmocka_unit_test(a_token_that_others_can_read_is_reported_once_and_used),
         cmocka_unit_test(a_token_of_another_run_is_named_and_not_used),

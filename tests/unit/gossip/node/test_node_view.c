@@ -63,7 +63,7 @@ static void a_member_that_left_is_told_that_it_was_removed(void **state)
     (void)state;
     kit_command(world, 2, DP_COMMAND_LEAVE);
     kit_run_ms(world, 3000);
-    assert_int_equal(dp_node_refused(world->nodes[2].node, &why), DP_DENIED);
+    assert_int_equal(dp_node_refused(world->nodes[2].node, &why), DP_EXISTS);
     assert_string_equal(why.text, "it was removed from the run");
     assert_int_equal(dp_node_refused(world->nodes[1].node, &why), DP_OK);
     kit_close(world);
