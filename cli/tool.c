@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/json.h"
 #include "cli/paths.h"
+#include "cli/print.h"
 
 enum { CANNOT_RUN = 127 };
 
@@ -285,4 +287,28 @@ int dp_cli_tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const dp_cli_
     dp_error_set(&error, row->exit, row->code, row->fix, row->what, tool->words);
     *strchrnul(error.why, '\n') = '\0'; /* The usage text of the tool does not apply to dpnode. */
     return dp_cmd_fail(cmd, &error);
+}
+
+void dp_cli_tool_print_documents(const json_t *answer)
+{
+    const long long bad_lines = dp_json_int(answer, "bad_lines", 0);
+    if (json_object_get(answer, "losses") != NULL) {
+        printf("  %lld tokens have a loss; %lld fill windows\n", dp_json_int(answer, "losses", 0),
+               dp_json_int(answer, "padding", 0));
+    }
+    if (dp_json_int(answer, "cut", 0) > 0) {
+        printf("  %lld documents were longer than model.context and were cut\n",
+               dp_json_int(answer, "cut", 0));
+    }
+    if (dp_json_int(answer, "left_out", 0) > 0) {
+        printf("  %lld documents had nothing to learn (no answer, or none before the cut) and were "
+               "left out\n",
+               dp_json_int(answer, "left_out", 0));
+    }
+    if (bad_lines > 0) {
+        printf("%s %lld %s skipped; the first: ", dp_print_mark(false), bad_lines,
+               bad_lines > 1 ? "lines were" : "line was");
+        dp_print_text(dp_json_text(answer, "first_bad", ""));
+        printf("\n");
+    }
 }

@@ -3,6 +3,8 @@
 #ifndef DP_CLI_TOOL_H
 #define DP_CLI_TOOL_H
 
+#include <jansson.h>
+
 #include "base/run/manifest.h"
 #include "cli/cmd.h"
 
@@ -52,6 +54,15 @@ enum { DP_CLI_TOOL_LINE_MAX = 4096 };
 typedef void dp_cli_on_line(void *context, const char *line);
 DP_MUST dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
                                      dp_cli_on_line *on_line, void *context);
+
+/* The option of verbs that read JSON lines. */
+#define DP_SKIP_OPTION                                                                             \
+    {                                                                                              \
+        "skip-bad-lines", 0, NULL, "skip lines of JSON that cannot be used, and count them"        \
+    }
+/* Prints what the tool counts of documents that are kept apart and of bad lines, if its answer has
+ * it (compute/text/document_counts.h). */
+void dp_cli_tool_print_documents(const json_t *answer);
 
 /* The meaning of an exit status of the tool for a verb. */
 typedef struct dp_cli_failure {

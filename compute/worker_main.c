@@ -68,8 +68,8 @@ enum mode {
     EXPORT = 'e',
     MODEL = 'd' + 256,
     TENSORS = 't' + 256
-};                                             /* its option */
-enum { MERGED = 'm' + 256, BASE = 'b' + 256 }; /* other options */
+};                                                               /* its option */
+enum { MERGED = 'm' + 256, BASE = 'b' + 256, SKIP = 's' + 256 }; /* other options */
 
 typedef struct arguments {
     int mode;
@@ -92,6 +92,7 @@ typedef struct arguments {
     const char *llmc;
     const char *base; /* NULL: none */
     bool merged;
+    bool skip_bad_lines;
     const char *script; /* NULL: no socket for scripts */
     bool best;
 } arguments;
@@ -103,7 +104,7 @@ static int usage(FILE *out)
           "                     [--celsius-max N] [--watts-max N] [--vram-share PERCENT]\n"
           "                     [--script PATH]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
-          "                     [--backend B] [--threads N] [--processes N]\n"
+          "                     [--backend B] [--threads N] [--processes N] [--skip-bad-lines]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN]\n"
           "                     [--gguf TYPE | --llmc TYPE | --merged] [--base FILE]\n"
           "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--best]\n"
@@ -157,6 +158,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"umask", required_argument, NULL, 'u'},
                                             {"script", required_argument, NULL, 's'},
                                             {"best", no_argument, NULL, 'B'},
+                                            {"skip-bad-lines", no_argument, NULL, SKIP},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const struct {
@@ -191,6 +193,7 @@ static bool parse(int argc, char **argv, arguments *args)
         args->llmc = option == 'c' ? optarg : args->llmc;
         args->base = option == BASE ? optarg : args->base;
         args->merged = args->merged || option == MERGED;
+        args->skip_bad_lines = args->skip_bad_lines || option == SKIP;
         args->script = option == 's' ? optarg : args->script;
         good = good && (option != 'u' || set_umask(optarg));
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
@@ -384,7 +387,10 @@ static int prepare(const arguments *args, char **words)
     dp_why why = {{0}};
     dp_prepared made;
     bool fits;
-    const dp_prepare_job job = {.text = words[0], .folder = words[1], .weights = args->from};
+    const dp_prepare_job job = {.text = words[0],
+                                .folder = words[1],
+                                .weights = args->from,
+                                .skip_bad_lines = args->skip_bad_lines};
     const dp_status status = prepare_what_fits(args, &job, &made, &fits, &why);
     if (status != DP_OK) {
         const int exit = dp_tool_complain(status, &why);
@@ -394,9 +400,13 @@ static int prepare(const arguments *args, char **words)
         return print_tensors(&made);
     }
     printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"shards\": %" PRIu64
-           ", \"data_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
+           ", \"data_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64,
            made.tokenizer_bytes, made.tokens, made.shards, made.data_bytes, made.text_bytes,
            made.vocab);
+    if (!dp_document_counts_print(&made.counts, stdout)) {
+        return dp_tool_complain(DP_NOMEM, &why);
+    }
+    puts("}");
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 

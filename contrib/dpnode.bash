@@ -10,7 +10,7 @@ _dpnode() {
     'down'*) words="$common" ;;
     'doctor'*) words="--dir --listen --backend $common" ;;
     'run') words='create validate fork merge --help' ;;
-    'run create') words="--demo --text --from --name --dir --listen $common" ;;
+    'run create') words="--demo --text --skip-bad-lines --from --name --dir --listen $common" ;;
     'run validate') words="--keys --from $common" ;;
     'run fork') words="--to --yes $common" ;;
     'run merge') words="--yes $common" ;;
@@ -42,9 +42,9 @@ _dpnode() {
     'ckpt export') words="--gguf --llmc --merged --from --best --force $common" ;;
     'sample'*) words="--prompt --tokens --seed --temperature --top-k --top-p --best --threads $common" ;;
     'eval'*) words="--tokens --best --data $common" ;;
-    'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds --val-steps --val-tokens --patience --metrics --tensorboard $common" ;;
+    'train'*) words="--out --steps --threads --processes --resume --demo --text --skip-bad-lines --from --backend --rows --save-steps --save-seconds --val-steps --val-tokens --patience --metrics --tensorboard $common" ;;
     'data') words='tokenize info verify --help' ;;
-    'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens $common" ;;
+    'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens --skip-bad-lines $common" ;;
     'data info') words="--format $common" ;;
     'data verify') words="$common" ;;
     'data'*) words="$common" ;;

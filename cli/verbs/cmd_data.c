@@ -64,6 +64,7 @@ static int print_sum(const dp_cmd *cmd, const dp_cli_tool *tool, const char *fol
     printf("%s %s: %.0f tokens for %s of text (%.2f bytes each), vocabulary %lld, shards %lld\n",
            dp_print_mark(true), folder, tokens, bytes, tokens > 0 ? text_bytes / tokens : 0,
            dp_json_int(sum, "vocab", 0), dp_json_int(sum, "shards", 0));
+    dp_cli_tool_print_documents(sum);
     printf("  root %s\n", dp_json_text(sum, "root", ""));
     json_decref(sum);
     return 0;
@@ -88,6 +89,9 @@ static int run_tokenize(dp_cmd *cmd)
     dp_cli_words_option(&words, cmd, "--field");
     dp_cli_words_option(&words, cmd, "--separator");
     dp_cli_words_option(&words, cmd, "--shard-tokens");
+    if (dp_cmd_option(cmd, "skip-bad-lines") != NULL) {
+        dp_cli_words_add(&words, "--skip-bad-lines");
+    }
     add_files(&words, cmd);
     int exit = 0;
     dp_cli_tool *const tool = run_tool(cmd, &words, "the input cannot be used", &exit);
@@ -182,6 +186,8 @@ const dp_verb dp_verb_data_tokenize = {
     .examples =
         "  dpnode data tokenize book.txt --out book --vocab 4096\n"
         "  dpnode data tokenize web.jsonl --tokenizer tokenizer.json --out web\n"
+        "  dpnode data tokenize answers.jsonl --tokenizer tokenizer.json --out answers "
+        "--skip-bad-lines\n"
         "  dpnode data tokenize <(zcat book.gz) --tokenizer tokenizer.json --out book\n"
         "  dpnode data tokenize train.bin --format nanogpt --tokenizer t.json --out train\n",
     .n_args_min = 1,
@@ -190,11 +196,13 @@ const dp_verb dp_verb_data_tokenize = {
                 {"tokenizer", 0, "FILE", "a tokenizer.json (BPE or Unigram) of Hugging Face"},
                 {"vocab", 0, "N", "train a tokenizer with N entries on the input [1024]"},
                 {"format", 0, "FORMAT",
-                 "auto (by the file's name), text, jsonl, tokens or nanogpt [auto]"},
+                 "auto (by the file's name and first line), text, jsonl, documents (JSON lines "
+                 "that are kept apart), tokens or nanogpt [auto]"},
                 {"field", 0, "NAME", "field of each JSON line that holds the text [text]"},
                 {"separator", 0, "TOKEN",
                  "text after each document; \"\": none [the tokenizer's end of text]"},
-                {"shard-tokens", 0, "N", "tokens per shard [100000000]"}},
+                {"shard-tokens", 0, "N", "tokens per shard [100000000]"},
+                DP_SKIP_OPTION},
 };
 
 const dp_verb dp_verb_data_info = {

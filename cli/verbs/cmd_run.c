@@ -193,7 +193,7 @@ static int find_weights(const dp_run_source *source, dp_run_input *input, dp_con
 
 int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
 {
-    *input = (dp_run_input){.text_is_ours = false};
+    *input = (dp_run_input){.skip_bad_lines = source->skip_bad_lines};
     int status = read_manifest(source, &input->file, error);
     status = status == 0 ? find_weights(source, input, error) : status;
     if (status != 0) {
@@ -230,7 +230,7 @@ int dp_run_create(dp_client *client, const dp_run_input *input, const char *name
     dp_packer packer = dp_client_begin(client, "run.create");
     const bool from = input->from_path[0] != '\0';
     const bool text = input->text_path[0] != '\0';
-    dp_pack_map(&packer, 1U + text + (name != NULL) + from);
+    dp_pack_map(&packer, 1U + text + (name != NULL) + from + input->skip_bad_lines);
     dp_pack_text(&packer, "manifest");
     dp_pack_bytes(&packer, dp_view_of(canonical, size));
     if (text) {
@@ -240,6 +240,10 @@ int dp_run_create(dp_client *client, const dp_run_input *input, const char *name
     if (from) {
         dp_pack_text(&packer, "from_path");
         dp_pack_text(&packer, input->from_path);
+    }
+    if (input->skip_bad_lines) {
+        dp_pack_text(&packer, "skip_bad_lines");
+        dp_pack_bool(&packer, true);
     }
     if (name != NULL) {
         dp_pack_text(&packer, "name");
@@ -337,7 +341,8 @@ static int run_create(dp_cmd *cmd)
     const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
                                   .demo = dp_cmd_option(cmd, "demo"),
                                   .text = dp_cmd_option(cmd, "text"),
-                                  .from = dp_cmd_option(cmd, "from")};
+                                  .from = dp_cmd_option(cmd, "from"),
+                                  .skip_bad_lines = dp_cmd_option(cmd, "skip-bad-lines") != NULL};
     dp_control_error error;
     dp_run_input input;
     json_t *result = NULL;

@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/manifest_yaml.h"
 #include "cli/paths.h"
+#include "cli/tool.h"
 
 /* Exactly one of path and demo; or neither, with from and text, and defaults for the rest. */
 typedef struct dp_run_source {
@@ -13,6 +14,7 @@ typedef struct dp_run_source {
     const char *demo; /* built-in manifest */
     const char *text; /* overrides the manifest's; may be NULL */
     const char *from; /* a folder of weights to start from; may be NULL */
+    bool skip_bad_lines;
 } dp_run_source;
 
 typedef struct dp_run_input {
@@ -20,6 +22,7 @@ typedef struct dp_run_input {
     char text_path[DP_CLI_PATH_MAX]; /* absolute, readable; "": none, of a run of any model */
     bool text_is_ours;               /* a temporary file */
     char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are initialized from the seed */
+    bool skip_bad_lines;             /* of JSON lines: count them and go on */
 } dp_run_input;
 
 /* A manifest file. from: the weights that the run starts from; NULL: those that the file names, if
@@ -51,8 +54,9 @@ int dp_run_print_keys(const dp_cmd *cmd);
 #define DP_RUN_INPUT_OPTIONS                                                                       \
     {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},                         \
         {"text", 0, "FILE",                                                                        \
-         "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "       \
-         "manifest's text"},                                                                       \
+         "UTF-8 text or JSON lines, a folder of such files, or a folder of `data tokenize`; "      \
+         "replaces the manifest's text"},                                                          \
+        DP_SKIP_OPTION,                                                                            \
     {                                                                                              \
         "from", 0, "WEIGHTS",                                                                      \
             "weights to start from: a Hugging Face folder (its model and tokenizer are used) or "  \

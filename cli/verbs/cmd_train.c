@@ -132,6 +132,7 @@ static void print_event(training *t, const char *event, const json_t *e)
         dp_plan_print(json_object_get(e, "plan"), false);
     } else if (strcmp(event, "data") == 0) {
         printf("%s text prepared: %lld tokens\n", dp_print_mark(true), dp_json_int(e, "tokens", 0));
+        dp_cli_tool_print_documents(e);
     } else if (strcmp(event, "note") == 0) {
         fprintf(stderr, "note: %s\n", dp_json_text(e, "why", ""));
     } else if (strcmp(event, "start") == 0) {
@@ -257,6 +258,9 @@ static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *
         dp_cli_words_pair(&words, "--manifest", path);
         dp_cli_words_pair(&words, "--text", input->text_path);
         dp_cli_words_pair(&words, "--from", input->from_path[0] != '\0' ? input->from_path : NULL);
+        if (input->skip_bad_lines) {
+            dp_cli_words_add(&words, "--skip-bad-lines");
+        }
     }
     if (dp_cmd_option(cmd, "resume") != NULL) {
         dp_cli_words_add(&words, "--resume");
@@ -291,7 +295,8 @@ static int run_train(dp_cmd *cmd)
     const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
                                   .demo = dp_cmd_option(cmd, "demo"),
                                   .text = dp_cmd_option(cmd, "text"),
-                                  .from = dp_cmd_option(cmd, "from")};
+                                  .from = dp_cmd_option(cmd, "from"),
+                                  .skip_bad_lines = dp_cmd_option(cmd, "skip-bad-lines") != NULL};
     const bool resume = dp_cmd_option(cmd, "resume") != NULL;
     const bool none = source.path == NULL && source.demo == NULL && source.from == NULL;
     dp_control_error error;

@@ -37,7 +37,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 17,       /* raised by any change of this table or of its meaning */
+    DP_BACKEND_VERSION = 18,       /* raised by any change of this table or of its meaning */
     DP_BACKEND_LAYOUTS = 13,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -66,7 +66,8 @@ typedef enum dp_capability {
     DP_CAN_MUON = 1 << 6,
     DP_CAN_BF16_WEIGHTS = 1 << 7, /* DP_WEIGHTS_BF16 and DP_WEIGHTS_BF16_SR */
     DP_CAN_CODECS = 1 << 8,       /* all of codec.h; every backend must have it */
-    DP_CAN_ADAPTERS = 1 << 9      /* models with adapters on a base */
+    DP_CAN_ADAPTERS = 1 << 9,     /* models with adapters on a base */
+    DP_CAN_DOCUMENTS = 1 << 10    /* batches with marks (dp_gpt_batch) */
 } dp_capability;
 
 typedef struct dp_engine dp_engine; /* defined by the backend */

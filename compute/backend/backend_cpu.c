@@ -411,7 +411,7 @@ const dp_backend *dp_backend_cpu(void)
         .layout = DP_BACKEND_LAYOUT,
         .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
                         DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS |
-                        DP_CAN_ADAPTERS,
+                        DP_CAN_ADAPTERS | DP_CAN_DOCUMENTS,
         .name = "cpu",
         .devices = devices,
         .device = device,

@@ -200,14 +200,20 @@ void dp_process_group_drop(dp_process_group_engine *e)
 }
 
 /* Checked before any process begins, so that a batch is added whole or not at all. */
-static bool are_tokens(const dp_process_group_engine *e, const uint32_t *tokens, size_t n)
+static bool are_tokens(const dp_process_group_engine *e, const dp_gpt_batch *batch)
 {
     const uint32_t vocab = e->model->config.vocab;
-    size_t known = 0;
-    while (known < n && tokens[known] < vocab) {
-        known++;
+    const size_t n = batch->rows * batch->length;
+    const bool marks =
+        e->member.engine == NULL || (e->member.backend->capabilities & DP_CAN_DOCUMENTS) != 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t x = marks ? dp_token_of(batch->x[i]) : batch->x[i];
+        const uint32_t y = batch->y[i];
+        if (x >= vocab || (y >= vocab && !(marks && y == DP_TOKEN_NO_LOSS))) {
+            return false;
+        }
     }
-    return known == n;
+    return true;
 }
 
 /* The first one's weights, where the others find them. */
@@ -230,8 +236,7 @@ dp_status dp_process_group_step(dp_process_group_engine *e, const dp_gpt_batch *
     const size_t most = (size_t)e->member.rows_max * e->member.context;
     const size_t n = batch->rows * batch->length;
     if (batch->rows == 0 || batch->rows > e->member.rows_max || batch->length == 0 ||
-        batch->length > e->member.context || !are_tokens(e, batch->x, n) ||
-        !are_tokens(e, batch->y, n)) {
+        batch->length > e->member.context || !are_tokens(e, batch)) {
         return DP_BADARG;
     }
     memcpy(b->tokens, batch->x, n * sizeof *b->tokens);

@@ -94,7 +94,10 @@ static void fast_classifier(const dp_classifier *c)
 {
     for (size_t row = 0; row < c->rows; row++) {
         float *x = c->logits + row * c->vocab;
-        if (c->softcap == 0.0F) {
+        if (c->targets[row] == DP_TOKEN_NO_LOSS) {
+            memset(x, 0, c->vocab * sizeof *x);
+            c->losses[row] = 0.0F;
+        } else if (c->softcap == 0.0F) {
             classifier_row(c, x, c->targets[row], &c->losses[row]);
         } else {
             classifier_row_capped(c, x, c->targets[row], &c->losses[row]);

@@ -24,7 +24,10 @@ static void fast_rope(const dp_rope_rows *rope, bool back)
 {
     const size_t half = rope->width / 2;
     for (size_t row = 0; row < rope->rows; row++) {
-        const float *angles = rope->angles + (rope->first + row) % rope->length * rope->width;
+        const float *angles =
+            rope->angles +
+            (rope->positions != NULL ? rope->positions[row] : (rope->first + row) % rope->length) *
+                rope->width;
         for (size_t group = 0; group < rope->groups; group++) {
             rope_group(rope->x + row * rope->ld + group * rope->width, angles, angles + half,
                        back ? -1.0F : 1.0F, half);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/run/model_config.h"
+#include "base/run/token_marks.h"
 #include "compute/cpu/precision.h"
 
 enum {
@@ -99,8 +100,9 @@ typedef struct dp_rope_rows {
     float *x;      /* [rows][groups][width] at ld, in place */
     size_t ld;
     const float *angles; /* [length][width] from dp_rope_angles */
-    size_t first;        /* row r has position (first + r) % length */
+    size_t first;        /* row r has position (first + r) % length, unless ... */
     size_t length;
+    const uint32_t *positions; /* ... they stand here: [rows], each below length; or NULL */
 } dp_rope_rows;
 
 /* The query heads of one sequence that share a head of k and v (Ainslie et al. 2023; one of each:
@@ -113,14 +115,15 @@ typedef struct dp_attention {
     size_t head;   /* width of a head */
     size_t groups; /* query heads, side by side in q, out, d_out and dq; 0: 1 */
     size_t window; /* a query sees so many tokens, its own the last (Beltagy et al. 2020); 0: all */
-    float scale;   /* of the scores; 0: 1/sqrt(head) */
-    float cap;     /* scores s become cap * tanh(s / cap) (Gemma Team 2024); 0: none */
-    const float *q; /* [length - past][groups][head] */
-    const float *k; /* [length][head] */
-    const float *v; /* the same */
-    size_t ld_qkv;  /* of v, dq, dk and dv, and of q and k unless ld_qk says otherwise */
-    size_t ld_qk;   /* 0: ld_qkv */
-    size_t ld_q;    /* of q, forward only; 0: as k */
+    const uint32_t *positions; /* [length] in its document, which a query sees; NULL: one for all */
+    float scale;               /* of the scores; 0: 1/sqrt(head) */
+    float cap;                 /* scores s become cap * tanh(s / cap) (Gemma Team 2024); 0: none */
+    const float *q;            /* [length - past][groups][head] */
+    const float *k;            /* [length][head] */
+    const float *v;            /* the same */
+    size_t ld_qkv;             /* of v, dq, dk and dv, and of q and k unless ld_qk says otherwise */
+    size_t ld_qk;              /* 0: ld_qkv */
+    size_t ld_q;               /* of q, forward only; 0: as k */
     /* [length - past][groups][head], written by forward, read by backward */
     float *out;
     size_t ld_out;
@@ -136,7 +139,9 @@ typedef struct dp_attention {
 /* The first token that a query sees. */
 static inline size_t dp_attention_first(const dp_attention *a, size_t query)
 {
-    return a->window == 0 || query < a->window ? 0 : query + 1 - a->window;
+    const size_t first = a->window == 0 || query < a->window ? 0 : query + 1 - a->window;
+    const size_t begin = a->positions == NULL ? 0 : query - a->positions[query];
+    return first > begin ? first : begin;
 }
 
 static inline double dp_attention_scale(const dp_attention *a)
@@ -147,7 +152,7 @@ static inline double dp_attention_scale(const dp_attention *a)
 /* Softmax cross-entropy of rows of logits against their targets. */
 typedef struct dp_classifier {
     float *logits;           /* [rows][vocab] */
-    const uint32_t *targets; /* [rows], each < vocab */
+    const uint32_t *targets; /* [rows], each < vocab; DP_TOKEN_NO_LOSS: loss and gradient are 0 */
     size_t rows;
     size_t vocab;
     /* c > 0: of c * tanh(logit / c) instead of the logit (Gemma Team 2024); 0: none */

@@ -3,6 +3,7 @@
 #include "compute/cpu/plain.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "compute/cpu/tables.h"
 
@@ -16,6 +17,11 @@ static void plain_classifier(const dp_classifier *c)
     for (size_t row = 0; row < c->rows; row++) {
         float *x = c->logits + row * c->vocab;
         const uint32_t target = c->targets[row];
+        if (target == DP_TOKEN_NO_LOSS) {
+            memset(x, 0, c->vocab * sizeof *x);
+            c->losses[row] = 0.0F;
+            continue;
+        }
         double largest = -INFINITY;
         double sum = 0.0;
         for (size_t i = 0; i < c->vocab; i++) {

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "base/run/samples.h"
+#include "base/run/token_marks.h"
 #include "compute/data/order.h"
 
 static const dp_data_part *part_of(const dp_data *data, uint32_t index)
@@ -30,6 +31,7 @@ dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t va
     read.n_tokens = read.one.shard.n_tokens;
     read.text_bytes = read.one.shard.text_bytes;
     read.vocab = read.one.shard.vocab;
+    read.documents = read.one.shard.begins != NULL;
     DP_TRY(hold_out(&read, val_per_mille, why));
     *data = read;
     return DP_OK;
@@ -66,16 +68,18 @@ void dp_data_close(dp_data *data)
     *data = (dp_data){0};
 }
 
-/* Sets text_bytes and vocab from the attached shards. */
+/* Sets text_bytes, vocab and documents from the attached shards. */
 static void look_at_parts(dp_data *data)
 {
     bool says = true;
     data->text_bytes = 0;
     data->vocab = 0;
+    data->documents = false;
     for (uint32_t i = 0; i < data->n_parts; i++) {
         const dp_shard *const shard = &data->parts[i].shard;
         if (shard->tokens != NULL) {
             says = says && shard->text_bytes > 0;
+            data->documents = data->documents || shard->begins != NULL;
             data->text_bytes += shard->text_bytes;
             data->vocab = shard->vocab > data->vocab ? shard->vocab : data->vocab;
         }
@@ -101,6 +105,16 @@ dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, dp_why *w
     return DP_OK;
 }
 
+/* Adds the marks of documents to a window. */
+static void mark_window(const dp_shard *shard, uint64_t start, size_t length, uint32_t *x,
+                        uint32_t *y)
+{
+    for (size_t i = 0; i < length; i++) {
+        x[i] |= (dp_shard_marks(shard, start + i) & DP_MARK_BEGINS) != 0 ? DP_TOKEN_BEGINS : 0;
+        y[i] = (dp_shard_marks(shard, start + i + 1) & DP_MARK_LOSS) != 0 ? y[i] : DP_TOKEN_NO_LOSS;
+    }
+}
+
 static dp_status copy_window(const dp_data_part *part, uint64_t start, size_t length, uint32_t *x,
                              uint32_t *y)
 {
@@ -109,6 +123,9 @@ static dp_status copy_window(const dp_data_part *part, uint64_t start, size_t le
     }
     dp_shard_read(&part->shard, start, length, x);
     dp_shard_read(&part->shard, start + 1, length, y);
+    if (part->shard.begins != NULL) {
+        mark_window(&part->shard, start, length, x, y);
+    }
     return DP_OK;
 }
 
@@ -126,8 +143,19 @@ static uint64_t count_side_by_side(const dp_data *data, const dp_data_part *part
     return dp_samples_windows(n_train_of(data, part), length);
 }
 
+/* The first window of documents that is held out. */
+static uint64_t first_held_out(const dp_data *data, const dp_data_part *part, size_t length)
+{
+    return (n_train_of(data, part) + length - 1) / length;
+}
+
 static uint64_t count_held_out(const dp_data *data, const dp_data_part *part, size_t length)
 {
+    if (part->shard.begins != NULL && length > 0) {
+        const uint64_t all = dp_samples_windows(part->shard.n_tokens, length);
+        const uint64_t before = first_held_out(data, part, length);
+        return all > before ? all - before : 0;
+    }
     return dp_samples_windows(part->shard.n_tokens - n_train_of(data, part), length);
 }
 
@@ -158,6 +186,19 @@ static uint32_t find_part(const dp_data *data, count_windows *count, size_t leng
 uint64_t dp_data_windows(const dp_data *data, size_t length)
 {
     return count_all(data, count_side_by_side, length);
+}
+
+uint64_t dp_data_losses(const dp_data *data, size_t length)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < data->n_parts; i++) {
+        const dp_data_part *const part = part_of(data, i);
+        const uint64_t targets = count_side_by_side(data, part, length) * length;
+        if (part->shard.tokens != NULL && targets > 0) {
+            sum += dp_shard_losses(&part->shard, 1, targets);
+        }
+    }
+    return sum;
 }
 
 /* Part and window inside of it. */
@@ -207,12 +248,15 @@ size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint3
     dp_assert(index < dp_data_val_windows(data, length));
     uint32_t part = data->n_parts - 1;
     size_t targets = length;
-    if (count_all(data, count_held_out, length) == 0) {
-        targets = (size_t)short_window(data);
-    } else {
+    const bool full = count_all(data, count_held_out, length) > 0;
+    if (full) {
         part = find_part(data, count_held_out, length, &index);
+    } else {
+        targets = (size_t)short_window(data);
     }
     const dp_data_part *const p = part_of(data, part);
-    const uint64_t start = n_train_of(data, p) + index * length;
+    const bool on_grid = full && p->shard.begins != NULL;
+    const uint64_t begin = on_grid ? first_held_out(data, p, length) * length : n_train_of(data, p);
+    const uint64_t start = begin + index * length;
     return copy_window(p, start, targets, x, y) == DP_OK ? targets : 0;
 }

@@ -6,6 +6,11 @@
  * are held out. No window reaches from one shard into the next. Their number follows from the
  * manifest alone (base/run/samples.h).
  *
+ * A shard may keep documents apart (shard.h). Its windows carry marks (base/run/token_marks.h), and
+ * its held-out windows begin at a multiple of their length from its start, as the training ones
+ * do: a shard that was packed for this length (compute/text/window_packer.h) has whole documents in
+ * each of them.
+ *
  * The windows of a shard's training part lie side by side; a pass visits each once, in an order of
  * its own (order.h). Samples have one number through all passes: pass s / n, place s % n, with n =
  * dp_data_windows. In a run of several nodes records give members ranges of samples
@@ -32,6 +37,7 @@ typedef struct dp_data {
     uint64_t n_tokens;
     uint64_t n_train;    /* the first tokens are for training; the rest is held out */
     uint64_t text_bytes; /* of the attached shards; 0: unknown for one of them */
+    bool documents;      /* an attached shard keeps documents apart */
     uint32_t vocab;      /* vocabulary of the data; 0: unknown */
     uint32_t vocab_most; /* vocabulary of the model */
 } dp_data;
@@ -53,6 +59,8 @@ DP_MUST dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, d
 
 /* Training windows of a pass: side by side, length targets each. */
 uint64_t dp_data_windows(const dp_data *data, size_t length);
+/* Tokens with a loss in these windows of all attached shards. */
+uint64_t dp_data_losses(const dp_data *data, size_t length);
 /* Reads sample number sample in the order of seed: x is a window, y the same shifted by one token.
  * DP_BADARG: no training part has length + 1 tokens; DP_AGAIN: the shard is not attached. */
 DP_MUST dp_status dp_data_sample(const dp_data *data, uint64_t seed, uint64_t sample, size_t length,

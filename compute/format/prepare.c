@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -18,6 +19,7 @@
 #include "compute/text/bpe.h"
 #include "compute/text/corpus.h"
 #include "compute/text/tokenize.h"
+#include "compute/text/window_packer.h"
 
 static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
 {
@@ -179,6 +181,60 @@ static dp_status take_table(const dp_prepare_job *job, const dp_corpus_sum *sum,
     return status;
 }
 
+/* ---- documents that are kept apart ---- */
+
+static dp_status add_packed(dp_corpus *corpus, const dp_window_packer *packer,
+                            dp_manifest *manifest, dp_prepared *prepared, dp_why *why)
+{
+    dp_hash root;
+    DP_TRY(dp_corpus_finish(corpus, &root, why));
+    if (corpus->n_rows > DP_MANIFEST_SHARDS_MAX) {
+        return dp_why_set(why, DP_TOOBIG, "the packed documents are %" PRIu32 " shards, %d at most",
+                          corpus->n_rows, DP_MANIFEST_SHARDS_MAX);
+    }
+    for (uint32_t i = 0; i < corpus->n_rows; i++) {
+        add_shard(manifest, &corpus->rows[i]);
+    }
+    prepared->counts = (dp_document_counts){.apart = true,
+                                            .losses = corpus->losses_all,
+                                            .padding = packer->padding,
+                                            .cut = packer->cut,
+                                            .left_out = packer->left_out};
+    return DP_OK;
+}
+
+/* Packs the shards of job->text, another folder than job->folder. json: their tokenizer. */
+static dp_status pack_folder(const dp_prepare_job *job, dp_view json, const dp_corpus_sum *sum,
+                             dp_manifest *manifest, dp_prepared *prepared, dp_why *why)
+{
+    dp_bpe *bpe;
+    dp_corpus corpus = {0};
+    dp_window_packer packer = {0};
+    uint32_t pad = 0;
+    const uint64_t tokens = dp_window_packer_tokens_max(sum->tokens, manifest->context);
+    DP_TRY(dp_bpe_load(&bpe, json, why));
+    if (!dp_bpe_end_of_text(bpe, &pad)) {
+        pad = 0;
+    }
+    dp_status status = dp_corpus_open(&corpus, bpe, job->folder, shard_tokens_of(tokens));
+    if (status == DP_OK) {
+        status = dp_window_packer_open(&packer, &corpus, manifest->context, pad);
+    }
+    if (status == DP_OK) {
+        status = dp_window_packer_add_folder(&packer, job->text, sum->shards, why);
+    }
+    if (status == DP_OK) {
+        status = dp_window_packer_finish(&packer, why);
+    }
+    if (status == DP_OK) {
+        status = add_packed(&corpus, &packer, manifest, prepared, why);
+    }
+    dp_window_packer_close(&packer);
+    dp_corpus_close(&corpus);
+    dp_bpe_close(bpe);
+    return status;
+}
+
 /* json: of the weights, or empty. Tokens of another tokenizer would be noise to these. */
 static dp_status take_folder(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
                              dp_prepared *prepared, dp_why *why)
@@ -203,9 +259,13 @@ static dp_status take_folder(const dp_prepare_job *job, const dp_buf *json, dp_m
     if (status == DP_OK) {
         status = keep_tokenizer(job, manifest, dp_buf_view(&own), why);
     }
+    if (status == DP_OK) {
+        const bool packs = sum.documents && strcmp(job->text, job->folder) != 0;
+        status = packs ? pack_folder(job, dp_buf_view(&own), &sum, manifest, prepared, why)
+                       : take_table(job, &sum, manifest, why);
+    }
     dp_buf_close(&own);
     DP_TRY(status);
-    DP_TRY(take_table(job, &sum, manifest, why));
     prepared->text_bytes = sum.text_bytes;
     prepared->vocab = sum.vocab;
     return DP_OK;
@@ -218,8 +278,9 @@ static bool is_data(const char *path)
     return size > 0 && (size_t)size < sizeof table && access(table, F_OK) == 0;
 }
 
+/* Files are those of a folder, or one. */
 static dp_status tokenize_files(const dp_prepare_job *job, const dp_file_list *files, bool given,
-                                uint32_t vocab, dp_tokenized *made, dp_why *why)
+                                const dp_manifest *manifest, dp_tokenized *made, dp_why *why)
 {
     char tokenizer[PATH_MAX];
     if (files->count == 0) {
@@ -229,32 +290,61 @@ static dp_status tokenize_files(const dp_prepare_job *job, const dp_file_list *f
                      (int)sizeof tokenizer) {
         return dp_why_set(why, DP_BADARG, "the path %.300s is too long", job->weights);
     }
-    const dp_tokenize_job tokenize = {.paths = files->paths,
-                                      .n_paths = files->count,
-                                      .field = "text",
-                                      .tokenizer = given ? tokenizer : NULL,
-                                      .vocab = vocab,
-                                      .folder = job->folder,
-                                      /* No token has less than a byte, but the end of a file. */
-                                      .shard_tokens = shard_tokens_of(files->bytes + files->count)};
+    dp_tokenize_job tokenize = {.paths = files->paths,
+                                .n_paths = files->count,
+                                .field = "text",
+                                .tokenizer = given ? tokenizer : NULL,
+                                .vocab = manifest->vocab,
+                                .folder = job->folder,
+                                .window = manifest->context,
+                                .skip_bad_lines = job->skip_bad_lines,
+                                /* No token has less than a byte, but the end of a file. */
+                                .shard_tokens = shard_tokens_of(files->bytes + files->count)};
+    if (dp_tokenize_keeps_apart(&tokenize)) {
+        tokenize.shard_tokens =
+            shard_tokens_of(dp_window_packer_tokens_max(files->bytes, manifest->context));
+    }
     return dp_tokenize(&tokenize, made, why);
 }
 
-/* The files of a folder: a folder of data is made of them where the run's files go, and taken as it
- * is. */
+/* A folder of data is made of files where the run's files go, and taken as it is. */
+static dp_status take_list(const dp_prepare_job *job, const dp_file_list *files, const dp_buf *json,
+                           dp_manifest *manifest, dp_prepared *prepared, dp_why *why)
+{
+    dp_tokenized made;
+    dp_prepare_job inside = *job;
+    inside.text = job->folder;
+    DP_TRY(tokenize_files(job, files, json->size > 0, manifest, &made, why));
+    DP_TRY(take_folder(&inside, json, manifest, prepared, why));
+    prepared->counts = made.counts;
+    return DP_OK;
+}
+
 static dp_status take_files(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
                             dp_prepared *prepared, dp_why *why)
 {
     dp_file_list files;
-    dp_tokenized made;
-    dp_prepare_job inside = *job;
     DP_TRY(dp_file_list_open(&files, job->text, DP_TOKENIZE_FILES_MAX, why));
-    const dp_status status =
-        tokenize_files(job, &files, json->size > 0, manifest->vocab, &made, why);
+    const dp_status status = take_list(job, &files, json, manifest, prepared, why);
     dp_file_list_close(&files);
-    DP_TRY(status);
-    inside.text = job->folder;
-    return take_folder(&inside, json, manifest, prepared, why);
+    return status;
+}
+
+/* A single file of JSON lines. */
+static dp_status take_lines(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
+                            dp_prepared *prepared, dp_why *why)
+{
+    char path[PATH_MAX];
+    char *paths[1] = {path};
+    struct stat about;
+    if (snprintf(path, sizeof path, "%s", job->text) >= (int)sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %.300s is too long", job->text);
+    }
+    if (stat(path, &about) != 0) {
+        return dp_why_set(why, DP_NOTFOUND, "there is no file %.300s", path);
+    }
+    const dp_file_list files = {.paths = paths, .count = 1, .bytes = (uint64_t)about.st_size};
+    return take_list(job, &files, json, manifest, prepared, why);
 }
 
 /* ---- the weights ---- */
@@ -477,8 +567,11 @@ static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest 
     if (is_data(job->text)) {
         return take_folder(job, json, manifest, prepared, why);
     }
-    return dp_folder_is(job->text) ? take_files(job, json, manifest, prepared, why)
-                                   : take_text(job, json, manifest, prepared, why);
+    if (dp_folder_is(job->text)) {
+        return take_files(job, json, manifest, prepared, why);
+    }
+    return dp_tokenize_is_jsonl(job->text) ? take_lines(job, json, manifest, prepared, why)
+                                           : take_text(job, json, manifest, prepared, why);
 }
 
 /* The trainer would refuse it, on every machine, for ever. */

@@ -179,14 +179,38 @@ void dp_gpt_zero_grads(dp_gpt *gpt)
     gpt->unwritten = true;
 }
 
-static dp_status check_tokens(const dp_gpt *gpt, const uint32_t *tokens, size_t n)
+/* Inputs are below the vocabulary but for their marks. */
+static dp_status check_inputs(const dp_gpt *gpt, const uint32_t *x)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (tokens[i] >= gpt->model->config.vocab) {
+    for (size_t i = 0; i < gpt->tokens; i++) {
+        if (dp_token_of(x[i]) >= gpt->model->config.vocab) {
             return DP_BADARG;
         }
     }
     return DP_OK;
+}
+
+static dp_status check_targets(const dp_gpt *gpt, const uint32_t *y)
+{
+    for (size_t i = 0; i < gpt->tokens; i++) {
+        if (y[i] >= gpt->model->config.vocab && y[i] != DP_TOKEN_NO_LOSS) {
+            return DP_BADARG;
+        }
+    }
+    return DP_OK;
+}
+
+/* The positions of a batch that has marks. */
+static void find_positions(dp_gpt *gpt, const uint32_t *x)
+{
+    bool marked = false;
+    for (size_t i = 0; i < gpt->tokens; i++) {
+        const size_t in_row = i % gpt->batch.length;
+        const bool begins = (x[i] & DP_TOKEN_BEGINS) != 0;
+        gpt->positions_room[i] = begins || in_row == 0 ? 0 : gpt->positions_room[i - 1] + 1;
+        marked = marked || (begins && in_row > 0);
+    }
+    gpt->positions = marked ? gpt->positions_room : NULL;
 }
 
 /* The cost of products on so many rows, in rows. */
@@ -225,7 +249,9 @@ static dp_status take_batch(dp_gpt *gpt, const dp_gpt_batch *batch)
     gpt->batch = *batch;
     gpt->tokens = batch->rows * batch->length;
     gpt->slice = dp_gpt_slice_of(gpt->tokens, dp_pool_threads(gpt->pool));
-    return check_tokens(gpt, batch->x, gpt->tokens);
+    DP_TRY(check_inputs(gpt, batch->x));
+    find_positions(gpt, batch->x);
+    return gpt->positions != NULL && gpt->cache != NULL ? DP_BADARG : DP_OK;
 }
 
 static dp_status sum_losses(const dp_gpt *gpt, double *loss_sum)
@@ -244,7 +270,7 @@ static dp_status sum_losses(const dp_gpt *gpt, double *loss_sum)
 dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, double *loss_sum)
 {
     DP_TRY(take_batch(gpt, batch));
-    DP_TRY(check_tokens(gpt, batch->y, gpt->tokens));
+    DP_TRY(check_targets(gpt, batch->y));
     if (!(scale > 0.0F) || !isfinite(scale)) {
         return DP_BADARG;
     }
@@ -262,7 +288,7 @@ dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, doubl
 dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum)
 {
     DP_TRY(take_batch(gpt, batch));
-    DP_TRY(check_tokens(gpt, batch->y, gpt->tokens));
+    DP_TRY(check_targets(gpt, batch->y));
     gpt->scale = 0.0F;
     gpt->backward = false;
     dp_gpt_forward(gpt);

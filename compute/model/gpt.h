@@ -21,10 +21,12 @@ enum { DP_GPT_ROWS_MAX = 4096 };
 
 typedef struct dp_gpt dp_gpt;
 
-/* Tokens of one micro-batch, borrowed for the call. */
+/* Tokens of one micro-batch, borrowed for the call. With marks (base/run/token_marks.h) a row holds
+ * documents that are kept apart: each begins where an input is marked, or with the row; its losses
+ * and gradients are those of a row of its own. */
 typedef struct dp_gpt_batch {
-    const uint32_t *x; /* [rows][length] inputs */
-    const uint32_t *y; /* targets: usually x shifted by one token */
+    const uint32_t *x; /* [rows][length] inputs, with DP_TOKEN_BEGINS where a document begins */
+    const uint32_t *y; /* targets: usually x shifted by one token; or DP_TOKEN_NO_LOSS */
     size_t rows;       /* 1 .. rows_max */
     size_t length;     /* 1 .. context */
 } dp_gpt_batch;
@@ -102,9 +104,9 @@ void dp_gpt_grads_at(dp_gpt *gpt, float *grads);
 
 /* Forward and backward: grads += scale * d(sum of losses over the batch's tokens)/d(params). For
  * the mean over an optimizer step of n tokens in several micro-batches call it with scale = 1/n for
- * each. *loss_sum: sum of the tokens' losses in nats (not scaled). DP_BADARG (shape, token >=
- * vocab: then grads are untouched); DP_DIVERGED when the loss is not finite: then grads are spoiled
- * and must be zeroed. */
+ * each. *loss_sum: sum of the losses of all targets in nats (not scaled). DP_BADARG (shape, token
+ * >= vocab: then grads are untouched); DP_DIVERGED when the loss is not finite: then grads are
+ * spoiled and must be zeroed. */
 DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale,
                               double *loss_sum);
 /* Forward only; grads untouched. */

@@ -249,7 +249,7 @@ static void embed_task(void *ctx, size_t index, size_t worker)
     float *const positions = dp_gpt_grad(gpt, 0, DP_SLOT_POSITIONS);
     for (size_t i = 0; i < gpt->tokens; i++) {
         const float *dx = gpt->dx + i * c + first;
-        float *const row = table + gpt->batch.x[i] * c + first;
+        float *const row = table + dp_token_of(gpt->batch.x[i]) * c + first;
         if (gpt->embed_scale == 1.0F) {
             gpt->ops->add(dx, row, columns);
         }
@@ -257,7 +257,7 @@ static void embed_task(void *ctx, size_t index, size_t worker)
             row[j] += gpt->embed_scale * dx[j];
         }
         if (positions != NULL) {
-            gpt->ops->add(dx, positions + i % gpt->batch.length * c + first, columns);
+            gpt->ops->add(dx, positions + dp_gpt_position(gpt, i) * c + first, columns);
         }
     }
 }

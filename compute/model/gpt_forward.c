@@ -41,6 +41,7 @@ dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
     }
     return (dp_attention){
         .length = length,
+        .positions = gpt->positions == NULL ? NULL : gpt->positions + row,
         .head = gpt->head,
         .groups = groups,
         .window = dp_gpt_traits(gpt).window,
@@ -69,10 +70,9 @@ static void embed_base(const dp_gpt *gpt, dp_gpt_range range, float *room)
     const dp_tensor *const positions = dp_model_tensor(gpt->model, 0, DP_SLOT_POSITIONS);
     for (size_t i = range.first; i < range.first + range.count; i++) {
         float *const x = gpt->layers[0].x + i * c;
-        dp_base_weights_row(gpt->base, table, gpt->batch.x[i], 0, c, x);
+        dp_base_weights_row(gpt->base, table, dp_token_of(gpt->batch.x[i]), 0, c, x);
         if (positions != NULL) {
-            dp_base_weights_row(gpt->base, positions, gpt->past + i % gpt->batch.length, 0, c,
-                                room);
+            dp_base_weights_row(gpt->base, positions, dp_gpt_position(gpt, i), 0, c, room);
             gpt->ops->add(room, x, c);
         }
     }
@@ -89,12 +89,12 @@ void dp_gpt_embed(const dp_gpt *gpt, dp_gpt_range range, size_t worker)
     const float *const positions = dp_gpt_weight(gpt, 0, DP_SLOT_POSITIONS);
     for (size_t i = range.first; i < range.first + range.count; i++) {
         float *x = gpt->layers[0].x + i * c;
-        memcpy(x, table + gpt->batch.x[i] * c, c * sizeof *x);
+        memcpy(x, table + dp_token_of(gpt->batch.x[i]) * c, c * sizeof *x);
         for (size_t j = 0; j < c && gpt->embed_scale != 1.0F; j++) {
             x[j] *= gpt->embed_scale;
         }
         if (positions != NULL) {
-            gpt->ops->add(positions + (gpt->past + i % gpt->batch.length) * c, x, c);
+            gpt->ops->add(positions + dp_gpt_position(gpt, i) * c, x, c);
         }
     }
 }

@@ -107,13 +107,14 @@ struct dp_gpt {
     float *meanf;                 /* [N] */
     float *rstdf;
     float *packed_head; /* the head's weight transposed: logits; shared like those of the layers */
-    float *packed_head_t; /* as it is: back */
-    float *logits;        /* [head_tokens][V] */
-    float *losses;        /* [N] */
-    float *dx;            /* [N][C] gradient of the residual stream behind the layer ... */
-    float *dx_next;       /* ... and before it */
-    float *d_middle;      /* [N][C] */
-    float *d_att;         /* [N][query] */
+    float *packed_head_t;     /* as it is: back */
+    float *logits;            /* [head_tokens][V] */
+    float *losses;            /* [N] */
+    uint32_t *positions_room; /* [N] */
+    float *dx;                /* [N][C] gradient of the residual stream behind the layer ... */
+    float *dx_next;           /* ... and before it */
+    float *d_middle;          /* [N][C] */
+    float *d_att;             /* [N][query] */
     float *d_out;   /* [N][C] gradient before the norm behind attention; NULL without, as ... */
     float *d_down;  /* [N][C] ... of the feed-forward part */
     float *d_norm1; /* [N][C] */
@@ -127,6 +128,9 @@ struct dp_gpt {
 
     /* The batch of the running call. */
     dp_gpt_batch batch;
+    /* [N] position of each token in its document, if the batch has marks: positions_room, else
+     * NULL */
+    const uint32_t *positions;
     struct dp_gpt_cache *cache; /* gpt_decode.c: of tokens before the batch, a row; NULL: none */
     size_t past;                /* their number, else 0 */
     size_t tokens;              /* rows * length */
@@ -147,6 +151,12 @@ typedef struct dp_gpt_range {
     size_t first;
     size_t count;
 } dp_gpt_range;
+
+/* The position of a token of the batch, in its document and behind those of the cache. */
+static inline size_t dp_gpt_position(const dp_gpt *gpt, size_t token)
+{
+    return gpt->positions != NULL ? gpt->positions[token] : gpt->past + token % gpt->batch.length;
+}
 
 /* The tokens of a task over slices. */
 static inline dp_gpt_range dp_gpt_slice(const dp_gpt *gpt, size_t task)

@@ -206,6 +206,7 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base)
     carve_all_packs(gpt, carver);
     gpt->logits = carve(carver, gpt->head_tokens * config->vocab);
     gpt->losses = carve(carver, n);
+    gpt->positions_room = (uint32_t *)carve(carver, n); /* As large as floats. */
     gpt->dx = carve(carver, n * s->width);
     gpt->dx_next = carve(carver, n * s->width);
     gpt->d_middle = carve(carver, n * s->width);

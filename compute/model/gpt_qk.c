@@ -53,15 +53,17 @@ static void rotate(const dp_gpt *gpt, const side *s, dp_gpt_range range, float *
     if (angles == NULL) {
         return;
     }
-    gpt->ops->rope(&(dp_rope_rows){.rows = range.count,
-                                   .groups = s->heads,
-                                   .width = gpt->head,
-                                   .x = x + range.first * ld + s->column,
-                                   .ld = ld,
-                                   .angles = angles,
-                                   .first = gpt->past + range.first,
-                                   .length = gpt->past + gpt->batch.length},
-                   back);
+    gpt->ops->rope(
+        &(dp_rope_rows){.rows = range.count,
+                        .groups = s->heads,
+                        .width = gpt->head,
+                        .x = x + range.first * ld + s->column,
+                        .ld = ld,
+                        .angles = angles,
+                        .first = gpt->past + range.first,
+                        .length = gpt->past + gpt->batch.length,
+                        .positions = gpt->positions == NULL ? NULL : gpt->positions + range.first},
+        back);
 }
 
 void dp_gpt_qk_forward(const dp_gpt *gpt, dp_gpt_range range)

@@ -14,6 +14,7 @@
 #include "compute/machine/pool.h"
 #include "compute/standalone/standalone_file.h"
 #include "compute/standalone/standalone_folder.h"
+#include "compute/trainer/trainer_keep.h"
 
 /* Of a micro-batch: packing the weights for it is then a small part (plan.c), and caches hold
  * it. */
@@ -203,13 +204,15 @@ static dp_status begin(solo *s, dp_why *why)
     rows = job->rows != 0 || fits(s, &manifest, rows) ? rows : 0;
     DP_TRY(show_plan(s, &manifest, &rows, why));
     dp_prepared made;
-    const dp_prepare_job from = {.text = job->text, .weights = job->weights};
+    const dp_prepare_job from = {
+        .text = job->text, .weights = job->weights, .skip_bad_lines = job->skip_bad_lines};
     const dp_status prepared = dp_standalone_folder_begin(&s->folder, &manifest, &from, &made, why);
     if (prepared != DP_OK) { /* DP_UNSUPPORTED would mean the backend. */
         return prepared == DP_UNSUPPORTED ? DP_BADARG : prepared;
     }
     dp_standalone_event event = event_of(s, DP_STANDALONE_PREPARED);
     event.tokens = made.tokens;
+    event.counts = &made.counts;
     tell(s, &event);
     s->head = (dp_standalone_head){.manifest = s->folder.hash, .rows = rows};
     DP_TRY(open_trainer(s, why));
@@ -271,7 +274,7 @@ static dp_status start(solo *s, dp_why *why)
     } else {
         DP_TRY(begin(s, why));
     }
-    const uint64_t each = batch_tokens(s);
+    const uint64_t each = dp_trainer_batch_losses(s->trainer);
     s->target = job->steps != 0 ? job->steps : (s->folder.manifest.total_tokens + each - 1) / each;
     return DP_OK;
 }

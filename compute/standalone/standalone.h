@@ -25,10 +25,11 @@
 #include "compute/format/export.h"
 #include "compute/standalone/standalone_file.h"
 #include "compute/standalone/standalone_val.h"
+#include "compute/text/document_counts.h"
 #include "compute/trainer/trainer.h"
 
 typedef enum dp_standalone_event_kind {
-    DP_STANDALONE_PREPARED, /* tokens */
+    DP_STANDALONE_PREPARED, /* tokens, counts */
     DP_STANDALONE_PLAN,     /* plan; why if nothing fits */
     DP_STANDALONE_NOTE,     /* why: an unusable checkpoint, a model that cannot be exported */
     DP_STANDALONE_START,    /* steps, target, rows, threads, parameters */
@@ -63,15 +64,17 @@ typedef struct dp_standalone_event {
     bool early;              /* it ended before the target, because nothing got better */
     bool stopped;            /* the caller ended it before the target */
     bool exported;           /* FOLDER/model was written */
-    const dp_plan *plan;     /* lent for the call, like why */
+    const dp_plan *plan;     /* lent for the call, like counts and why */
+    const dp_document_counts *counts;
     const char *why;
 } dp_standalone_event;
 
 typedef struct dp_standalone_job {
     dp_view manifest; /* canonical; keys and hashes are ignored */
-    /* A text, or a folder of data (corpus.h); may be NULL with resume, which ignores it. */
+    /* A text or other data (prepare.h); may be NULL with resume, which ignores it. */
     const char *text;
     const char *weights; /* first weights (prepare.h); NULL: from the seed; ignored with resume */
+    bool skip_bad_lines; /* the same (prepare.h) */
     const char *folder;
     uint64_t steps; /* in all; 0: up to train.total_tokens of the manifest */
     size_t threads; /* of all processes; 0: the default of the machine */

@@ -129,7 +129,10 @@ dp_status dp_standalone_folder_begin(dp_standalone_folder *f, const dp_manifest 
         return dp_why_set(why, DP_BADARG, "there is no text to learn from");
     }
     DP_TRY(path_of(f, "data", data, why));
-    const dp_prepare_job job = {.text = from->text, .folder = data, .weights = from->weights};
+    const dp_prepare_job job = {.text = from->text,
+                                .folder = data,
+                                .weights = from->weights,
+                                .skip_bad_lines = from->skip_bad_lines};
     f->manifest = *manifest;
     forget_keys(&f->manifest);
     DP_TRY(dp_prepare(&job, &f->manifest, made, why));

@@ -1,6 +1,7 @@
 #include "compute/standalone/standalone_tool.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -32,6 +33,7 @@ static int usage(void)
     fputs(
         "usage: dpnode-worker train FOLDER --manifest FILE --text PATH [--steps N] [--threads N]\n"
         "           [--processes N] [--from FILE|FOLDER] [--backend auto|cpu|NAME|PATH]\n"
+        "           [--skip-bad-lines]\n"
         "           [--rows N] [--save-steps N] [--save-seconds N]\n"
         "           [--val-steps N] [--val-tokens N] [--patience N]\n"
         "       dpnode-worker train FOLDER --resume [--manifest FILE] [--steps N] ...\n"
@@ -79,6 +81,7 @@ typedef struct arguments {
     uint64_t patience;
     bool best;
     bool resume;
+    bool skip_bad_lines;
 } arguments;
 
 static bool parse(int argc, char **argv, arguments *args)
@@ -100,6 +103,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"patience", required_argument, NULL, 'P'},
                                             {"best", no_argument, NULL, 'B'},
                                             {"resume", no_argument, NULL, 'R'},
+                                            {"skip-bad-lines", no_argument, NULL, 'S'},
                                             {NULL, 0, NULL, 0}};
     struct {
         int option;
@@ -127,6 +131,7 @@ static bool parse(int argc, char **argv, arguments *args)
         args->backend = option == 'b' ? optarg : args->backend;
         args->resume = args->resume || option == 'R';
         args->best = args->best || option == 'B';
+        args->skip_bad_lines = args->skip_bad_lines || option == 'S';
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
             good = numbers[i].option != option ||
                    dp_tool_number(optarg, 0, numbers[i].most, numbers[i].value);
@@ -167,6 +172,15 @@ static void print_plan(const dp_standalone_event *event)
     }
     dp_buf_close(&bytes);
     print(json_pack("{s:s,s:o*}", "event", "plan", "plan", plan));
+}
+
+static void print_data(const dp_standalone_event *event)
+{
+    printf("{\"event\": \"data\", \"tokens\": %" PRIu64, event->tokens);
+    if (!dp_document_counts_print(event->counts, stdout) || puts("}") == EOF ||
+        fflush(stdout) != 0) {
+        stopping = SIGPIPE;
+    }
 }
 
 static json_t *step_line(const dp_standalone_event *event)
@@ -218,7 +232,7 @@ static void tell(void *context, const dp_standalone_event *event)
     (void)context;
     switch (event->kind) {
     case DP_STANDALONE_PREPARED:
-        print(json_pack("{s:s,s:I}", "event", "data", "tokens", (json_int_t)event->tokens));
+        print_data(event);
         break;
     case DP_STANDALONE_PLAN:
         print_plan(event);
@@ -304,6 +318,7 @@ static dp_status train(const arguments *args, dp_process_group *team, dp_why *wh
         .manifest = dp_buf_view(&manifest),
         .text = args->text,
         .weights = args->from,
+        .skip_bad_lines = args->skip_bad_lines,
         .backend = choice.backend,
         .device = choice.device,
         .folder = args->folder,

@@ -20,6 +20,8 @@ dp_status dp_corpus_open(dp_corpus *corpus, const dp_bpe *bpe, const char *folde
                           .shard_tokens = shard_tokens,
                           .vocab = (uint32_t)dp_bpe_count(bpe)};
     dp_buf_init(&corpus->bytes, DP_OBJECT_BYTES_MAX);
+    dp_buf_init(&corpus->begins, DP_OBJECT_BYTES_MAX);
+    dp_buf_init(&corpus->losses, DP_OBJECT_BYTES_MAX);
     corpus->rows = dp_alloc(DP_SHARDS_MAX, sizeof *corpus->rows);
     return corpus->rows == NULL ? DP_NOMEM : DP_OK;
 }
@@ -27,10 +29,13 @@ dp_status dp_corpus_open(dp_corpus *corpus, const dp_bpe *bpe, const char *folde
 void dp_corpus_close(dp_corpus *corpus)
 {
     dp_buf_close(&corpus->bytes);
+    dp_buf_close(&corpus->begins);
+    dp_buf_close(&corpus->losses);
     dp_free(corpus->rows);
     *corpus = (dp_corpus){0};
 }
 
+/* Tokens, and then the marks. */
 static dp_status write_shard(dp_corpus *corpus, dp_why *why)
 {
     char name[DP_PREPARED_NAME_MAX];
@@ -39,7 +44,10 @@ static dp_status write_shard(dp_corpus *corpus, dp_why *why)
                           DP_SHARDS_MAX);
     }
     dp_prepared_shard(corpus->n_rows, name);
-    dp_shard_header(corpus->bytes.data, corpus->vocab, corpus->tokens_here, corpus->text_here);
+    dp_shard_header(corpus->bytes.data, corpus->vocab, corpus->tokens_here, corpus->text_here,
+                    corpus->documents);
+    DP_TRY(dp_buf_append(&corpus->bytes, dp_buf_view(&corpus->begins)));
+    DP_TRY(dp_buf_append(&corpus->bytes, dp_buf_view(&corpus->losses)));
     const dp_view bytes = dp_buf_view(&corpus->bytes);
     DP_TRY(dp_file_write(corpus->folder, name, bytes, why));
     corpus->rows[corpus->n_rows] = (dp_shard_row){
@@ -50,6 +58,8 @@ static dp_status write_shard(dp_corpus *corpus, dp_why *why)
     corpus->tokens_here = 0;
     corpus->text_here = 0;
     dp_buf_clear(&corpus->bytes);
+    dp_buf_clear(&corpus->begins);
+    dp_buf_clear(&corpus->losses);
     return DP_OK;
 }
 
@@ -74,12 +84,80 @@ static dp_status add_some(dp_corpus *corpus, const uint32_t *ids, size_t count, 
     dp_shard_pack(ids, count, token_bytes, packed);
     DP_TRY(dp_buf_append(&corpus->bytes, dp_view_of(packed, token_bytes * count)));
     corpus->tokens_here += count;
+    corpus->losses_all += corpus->documents ? 0 : count;
     corpus->text_here += text_bytes;
     return DP_OK;
 }
 
+void dp_corpus_close_shards_with(dp_corpus *corpus, uint32_t token)
+{
+    dp_assert(corpus->tokens_here == 0);
+    corpus->closes = true;
+    corpus->closing = token;
+}
+
+/* The bits of tokens from tokens_here on. */
+static dp_status add_bits(dp_corpus *corpus, const uint8_t *marks, size_t count)
+{
+    static const uint8_t zero = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t at = corpus->tokens_here + i;
+        if (at % 8 == 0) {
+            DP_TRY(dp_buf_append(&corpus->begins, dp_view_of(&zero, 1)));
+            DP_TRY(dp_buf_append(&corpus->losses, dp_view_of(&zero, 1)));
+        }
+        const uint8_t bit = (uint8_t)(1U << (at % 8));
+        corpus->begins.data[at / 8] |= (marks[i] & DP_MARK_BEGINS) != 0 ? bit : (uint8_t)0;
+        corpus->losses.data[at / 8] |= (marks[i] & DP_MARK_LOSS) != 0 ? bit : (uint8_t)0;
+        corpus->losses_all += (marks[i] & DP_MARK_LOSS) != 0;
+    }
+    return DP_OK;
+}
+
+static dp_status add_documents(dp_corpus *corpus, const uint32_t *ids, const uint8_t *marks,
+                               size_t count, dp_why *why)
+{
+    DP_TRY(add_bits(corpus, marks, count));
+    while (count > 0) {
+        const size_t n = count < PACK_TOKENS ? count : PACK_TOKENS;
+        DP_TRY(add_some(corpus, ids, n, why));
+        ids += n;
+        count -= n;
+    }
+    return DP_OK;
+}
+
+static dp_status end_shard(dp_corpus *corpus, dp_why *why)
+{
+    static const uint8_t begins = DP_MARK_BEGINS;
+    if (corpus->closes) {
+        DP_TRY(add_documents(corpus, &corpus->closing, &begins, 1, why));
+    }
+    return write_shard(corpus, why);
+}
+
+dp_status dp_corpus_add_marked(dp_corpus *corpus, const uint32_t *ids, const uint8_t *marks,
+                               size_t count, dp_why *why)
+{
+    const uint64_t room = corpus->shard_tokens - (corpus->closes ? 1 : 0);
+    dp_assert(count > 0 && (marks[0] & DP_MARK_BEGINS) != 0);
+    dp_assert(corpus->documents || (corpus->n_rows == 0 && corpus->tokens_here == 0));
+    corpus->documents = true;
+    if (count > room) {
+        return dp_why_set(why, DP_TOOBIG,
+                          "a document of %zu tokens does not fit into a shard of %" PRIu64
+                          ": give --shard-tokens more",
+                          count, corpus->shard_tokens);
+    }
+    if (corpus->tokens_here > room - count) {
+        DP_TRY(end_shard(corpus, why));
+    }
+    return add_documents(corpus, ids, marks, count, why);
+}
+
 dp_status dp_corpus_add(dp_corpus *corpus, const uint32_t *ids, size_t count, dp_why *why)
 {
+    dp_assert(!corpus->documents);
     while (count > 0) {
         const uint64_t room = corpus->shard_tokens - corpus->tokens_here;
         size_t n = count < PACK_TOKENS ? count : PACK_TOKENS;
@@ -97,7 +175,7 @@ dp_status dp_corpus_add(dp_corpus *corpus, const uint32_t *ids, size_t count, dp
 dp_status dp_corpus_finish(dp_corpus *corpus, dp_hash *root, dp_why *why)
 {
     if (corpus->tokens_here > 0) {
-        DP_TRY(write_shard(corpus, why));
+        DP_TRY(corpus->documents ? end_shard(corpus, why) : write_shard(corpus, why));
     }
     if (corpus->n_rows == 0) {
         return dp_why_set(why, DP_BADARG, "there is no token in the input");
@@ -129,7 +207,8 @@ static dp_status read_file(const char *folder, const char *name, dp_buf *out, dp
     return dp_file_read(path, out, why);
 }
 
-static dp_status check_shard(dp_view bytes, const dp_shard_row *row, uint32_t vocab, dp_why *why)
+static dp_status check_shard(dp_view bytes, const dp_shard_row *row, uint32_t vocab,
+                             dp_corpus_sum *sum, dp_why *why)
 {
     const dp_hash root = dp_object_hash(bytes, NULL);
     dp_shard shard;
@@ -141,10 +220,13 @@ static dp_status check_shard(dp_view bytes, const dp_shard_row *row, uint32_t vo
         return dp_why_set(why, DP_BADMSG, "it has %" PRIu64 " tokens, the table says %" PRIu64,
                           shard.n_tokens, row->tokens);
     }
+    sum->losses += dp_shard_losses(&shard, 0, shard.n_tokens);
+    sum->documents = sum->documents || shard.begins != NULL;
     return dp_shard_check(&shard, vocab, why);
 }
 
-static dp_status check_shards(const char *folder, const dp_shard_table *table, dp_why *why)
+static dp_status check_shards(const char *folder, const dp_shard_table *table, dp_corpus_sum *sum,
+                              dp_why *why)
 {
     dp_buf bytes;
     dp_status status = DP_OK;
@@ -156,7 +238,7 @@ static dp_status check_shards(const char *folder, const dp_shard_table *table, d
         dp_prepared_shard(i, name);
         status = read_file(folder, name, &bytes, &inner);
         if (status == DP_OK) {
-            status = check_shard(dp_buf_view(&bytes), &row, table->vocab, &inner);
+            status = check_shard(dp_buf_view(&bytes), &row, table->vocab, sum, &inner);
         }
         if (status != DP_OK) {
             status = dp_why_set(why, status, "%s: %.400s", name, inner.text);
@@ -200,14 +282,17 @@ dp_status dp_corpus_verify(const char *folder, dp_corpus_sum *sum, dp_why *why)
     if (status == DP_OK) {
         status = check_tokenizer(folder, table.vocab, why);
     }
+    dp_corpus_sum found = {0};
     if (status == DP_OK) {
-        status = check_shards(folder, &table, why);
+        status = check_shards(folder, &table, &found, why);
     }
     if (status == DP_OK) {
         *sum = (dp_corpus_sum){.shards = table.n_shards,
                                .vocab = table.vocab,
                                .tokens = table.tokens,
                                .text_bytes = table.text_bytes,
+                               .losses = found.losses,
+                               .documents = found.documents,
                                .root = dp_object_hash(dp_buf_view(&bytes), NULL)};
     }
     dp_buf_close(&bytes);

@@ -3,6 +3,8 @@
 #ifndef DP_COMPUTE_TEXT_JSONL_H
 #define DP_COMPUTE_TEXT_JSONL_H
 
+#include <stdbool.h>
+
 #include "base/bytes.h"
 
 enum { DP_JSONL_LINE_MAX = 64 << 20 }; /* bytes */
@@ -13,6 +15,11 @@ typedef struct dp_jsonl {
 } dp_jsonl;
 
 void dp_jsonl_close(dp_jsonl *jsonl);
+/* True for a line of blanks alone. */
+bool dp_jsonl_is_blank(dp_view line);
+/* Parses one line; root is NULL for a blank one, else any JSON value until the next call or close.
+ * Accepts any bytes. DP_BADMSG (not JSON), DP_TOOBIG; why does not name the line. */
+DP_MUST dp_status dp_jsonl_parse(dp_jsonl *jsonl, dp_view line, dp_why *why);
 /* The text of one line, lent until the next call or close: UTF-8, may hold NUL, empty for a blank
  * line. Accepts any bytes. DP_BADMSG (no object, no such field, not a text; other fields may be
  * anything), DP_TOOBIG; why does not name the line. */

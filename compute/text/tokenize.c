@@ -9,7 +9,9 @@
 #include "base/alloc.h"
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
+#include "compute/text/document.h"
 #include "compute/text/jsonl.h"
+#include "compute/text/window_packer.h"
 #include "compute/unicode/utf8.h"
 
 enum { COPY_TOKENS = 4096, READ_BYTES = 1 << 20 };
@@ -18,7 +20,7 @@ static const char end_of_text[] = "<|endoftext|>";
 
 bool dp_input_format_of(const char *name, dp_input_format *format)
 {
-    static const char *const names[] = {"auto", "text", "jsonl", "tokens", "nanogpt"};
+    static const char *const names[] = {"auto", "text", "jsonl", "tokens", "nanogpt", "documents"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], name) == 0) {
             *format = (dp_input_format)i;
@@ -35,12 +37,17 @@ static bool ends_with(const char *path, const char *end)
     return size >= end_size && strcmp(path + size - end_size, end) == 0;
 }
 
+bool dp_tokenize_is_jsonl(const char *path)
+{
+    return ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
+}
+
 static dp_input_format format_of(const dp_tokenize_job *job, const char *path)
 {
     if (job->format != DP_INPUT_AUTO) {
         return job->format;
     }
-    if (ends_with(path, ".jsonl") || ends_with(path, ".ndjson")) {
+    if (dp_tokenize_is_jsonl(path)) {
         return DP_INPUT_JSONL;
     }
     return ends_with(path, ".bin") ? DP_INPUT_TOKENS : DP_INPUT_TEXT;
@@ -52,9 +59,16 @@ static dp_input_format format_of(const dp_tokenize_job *job, const char *path)
 typedef dp_status take_document(void *context, dp_view text, const uint32_t *ids, size_t count,
                                 dp_why *why);
 
+/* A line of JSON whose document is kept apart, to be read and taken. */
+typedef dp_status take_line(void *context, dp_view line, dp_why *why);
+
 typedef struct walk {
     take_document *take;
+    take_line *take_line; /* documents are kept apart; NULL: they are not */
     void *context;
+    bool writes; /* what fails from here on is no line's fault; set by take and take_line */
+    uint64_t bad_lines;
+    dp_why first_bad;
 } walk;
 
 static dp_status in_file(const char *path, dp_status status, const dp_why *inner, dp_why *why)
@@ -65,10 +79,14 @@ static dp_status in_file(const char *path, dp_status status, const dp_why *inner
                             inner->text[0] != '\0' ? inner->text : dp_status_text(status));
 }
 
-static dp_status walk_line(const walk *w, const dp_tokenize_job *job, dp_jsonl *jsonl, dp_view line,
+static dp_status walk_line(walk *w, const dp_tokenize_job *job, dp_jsonl *jsonl, dp_view line,
                            dp_why *why)
 {
     dp_view text;
+    w->writes = false;
+    if (w->take_line != NULL) {
+        return w->take_line(w->context, line, why);
+    }
     DP_TRY(dp_jsonl_read(jsonl, line, job->field, &text, why));
     return text.size == 0 ? DP_OK : w->take(w->context, text, NULL, 0, why);
 }
@@ -116,8 +134,22 @@ static dp_status next_line(lines *l, dp_view *line, dp_why *why)
     }
 }
 
-static dp_status walk_jsonl(const walk *w, const dp_tokenize_job *job, const char *path,
-                            dp_why *why)
+/* Counts a line that cannot be used. False: it ends the work. */
+static bool skips(walk *w, const dp_tokenize_job *job, dp_status status, const dp_why *why)
+{
+    const bool of_line = status == DP_BADMSG || status == DP_BADARG || status == DP_TOOBIG ||
+                         status == DP_UNSUPPORTED;
+    if (!job->skip_bad_lines || !of_line || w->writes) {
+        return false;
+    }
+    w->bad_lines++;
+    if (w->bad_lines == 1) {
+        w->first_bad = *why;
+    }
+    return true;
+}
+
+static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *path, dp_why *why)
 {
     dp_jsonl jsonl = {0};
     lines l = {0};
@@ -135,14 +167,20 @@ static dp_status walk_jsonl(const walk *w, const dp_tokenize_job *job, const cha
             status = DP_OK;
             break;
         }
-        if (status == DP_OK) {
+        const bool whole = status == DP_OK;
+        if (whole) {
             status = walk_line(w, job, &jsonl, line, &inner);
         }
+        if (status == DP_CLOSED) {
+            break;
+        }
+        dp_why named = {{0}};
         if (status != DP_OK) {
-            status = status == DP_CLOSED
-                         ? status
-                         : dp_why_set(why, status, "%.200s, line %" PRIu64 ": %.240s", path, number,
-                                      inner.text[0] != '\0' ? inner.text : dp_status_text(status));
+            status = dp_why_set(&named, status, "%.200s, line %" PRIu64 ": %.240s", path, number,
+                                inner.text[0] != '\0' ? inner.text : dp_status_text(status));
+        }
+        if (status != DP_OK && !(whole && skips(w, job, status, &named))) {
+            status = dp_why_set(why, status, "%s", named.text);
             break;
         }
     }
@@ -152,7 +190,7 @@ static dp_status walk_jsonl(const walk *w, const dp_tokenize_job *job, const cha
     return status;
 }
 
-static dp_status walk_tokens(const walk *w, dp_view bytes, bool nanogpt, dp_why *why)
+static dp_status walk_tokens(walk *w, dp_view bytes, bool nanogpt, dp_why *why)
 {
     dp_shard shard;
     DP_TRY(nanogpt ? dp_shard_open_nanogpt(&shard, bytes, why) : dp_shard_open(&shard, bytes, why));
@@ -167,11 +205,18 @@ static dp_status walk_tokens(const walk *w, dp_view bytes, bool nanogpt, dp_why 
     return status;
 }
 
-static dp_status walk_file(const walk *w, const dp_tokenize_job *job, const char *path, dp_why *why)
+static dp_status walk_file(walk *w, const dp_tokenize_job *job, const char *path, dp_why *why)
 {
     const dp_input_format format = format_of(job, path);
-    if (format == DP_INPUT_JSONL) {
+    if (format == DP_INPUT_JSONL || format == DP_INPUT_DOCUMENTS) {
         return walk_jsonl(w, job, path, why);
+    }
+    if (w->take_line != NULL) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "%.200s is not JSON lines, and prompts with their answers do not mix with "
+            "other data: name files of JSON lines alone",
+            path);
     }
     dp_buf bytes;
     dp_why inner = {{0}};
@@ -190,7 +235,7 @@ static dp_status walk_file(const walk *w, const dp_tokenize_job *job, const char
     return status;
 }
 
-static dp_status walk_all(const walk *w, const dp_tokenize_job *job, dp_why *why)
+static dp_status walk_all(walk *w, const dp_tokenize_job *job, dp_why *why)
 {
     for (size_t i = 0; i < job->n_paths; i++) {
         DP_TRY(walk_file(w, job, job->paths[i], why));
@@ -198,11 +243,48 @@ static dp_status walk_all(const walk *w, const dp_tokenize_job *job, dp_why *why
     return DP_OK;
 }
 
+/* Reads the first line that is not blank, unless the file is a pipe, which is read once. */
+static bool first_is_document(const dp_tokenize_job *job, const char *path)
+{
+    dp_document document;
+    lines l = {0};
+    dp_view line = {0};
+    bool is = false;
+    if (dp_file_is_pipe(path) || dp_file_open_once(path, &l.fd, NULL) != DP_OK) {
+        return false;
+    }
+    dp_document_init(&document);
+    dp_buf_init(&l.bytes, DP_JSONL_LINE_MAX + READ_BYTES);
+    dp_status status = next_line(&l, &line, NULL);
+    while (status == DP_OK && dp_jsonl_is_blank(line)) {
+        status = next_line(&l, &line, NULL);
+    }
+    is = status == DP_OK && dp_document_is(&document, line, job->field);
+    dp_document_close(&document);
+    dp_buf_close(&l.bytes);
+    close(l.fd);
+    return is;
+}
+
+bool dp_tokenize_keeps_apart(const dp_tokenize_job *job)
+{
+    return job->format == DP_INPUT_DOCUMENTS ||
+           (job->format == DP_INPUT_AUTO && job->n_paths > 0 &&
+            dp_tokenize_is_jsonl(job->paths[0]) && first_is_document(job, job->paths[0]));
+}
+
 /* ---- The tokenizer. */
+
+/* Text that a tokenizer is trained on. */
+typedef struct sampling {
+    dp_buf text;
+    dp_document document;
+    const char *field;
+} sampling;
 
 static dp_status gather(void *context, dp_view text, const uint32_t *ids, size_t count, dp_why *why)
 {
-    dp_buf *const sample = context;
+    dp_buf *const sample = &((sampling *)context)->text;
     (void)count;
     if (ids != NULL) {
         return dp_why_set(why, DP_BADARG, "tokens need the tokenizer that made them");
@@ -217,9 +299,17 @@ static dp_status gather(void *context, dp_view text, const uint32_t *ids, size_t
     return left < text.size ? DP_CLOSED : DP_OK;
 }
 
+static dp_status gather_line(void *context, dp_view line, dp_why *why)
+{
+    sampling *const s = context;
+    DP_TRY(dp_document_read(&s->document, line, s->field, why));
+    return gather(context, dp_buf_view(&s->document.text), NULL, 0, why);
+}
+
 static bool several_documents(const dp_tokenize_job *job)
 {
-    return job->n_paths > 1 || format_of(job, job->paths[0]) == DP_INPUT_JSONL;
+    const dp_input_format first = format_of(job, job->paths[0]);
+    return job->n_paths > 1 || first == DP_INPUT_JSONL || first == DP_INPUT_DOCUMENTS;
 }
 
 /* A pipe can be read only once; keeping its contents, of any size, is left to the caller. */
@@ -237,30 +327,33 @@ static dp_status check_read_twice(const dp_tokenize_job *job, dp_why *why)
     return DP_OK;
 }
 
-static dp_status train_tokenizer(dp_bpe **bpe, const dp_tokenize_job *job, dp_why *why)
+static dp_status train_tokenizer(dp_bpe **bpe, const dp_tokenize_job *job, bool apart, dp_why *why)
 {
-    dp_buf sample;
+    sampling s = {.field = job->field};
     uint32_t id;
     DP_TRY(check_read_twice(job, why));
-    dp_buf_init(&sample, DP_TOKENIZE_TRAIN_BYTES);
-    const walk w = {.take = gather, .context = &sample};
+    dp_buf_init(&s.text, DP_TOKENIZE_TRAIN_BYTES);
+    dp_document_init(&s.document);
+    walk w = {.take = gather, .take_line = apart ? gather_line : NULL, .context = &s};
     const bool ends = several_documents(job) && job->vocab > DP_BPE_TOKENS_MIN;
     dp_status status = walk_all(&w, job, why);
     if (status == DP_OK || status == DP_CLOSED) {
-        status = dp_bpe_train(bpe, dp_buf_view(&sample), job->vocab - ends, why);
+        status = dp_bpe_train(bpe, dp_buf_view(&s.text), job->vocab - ends, why);
     }
     if (status == DP_OK && ends) {
         status = dp_bpe_add_special(*bpe, dp_view_text(end_of_text), &id);
     }
-    dp_buf_close(&sample);
+    dp_document_close(&s.document);
+    dp_buf_close(&s.text);
     return status;
 }
 
 /* The tokenizer, and its file as bytes: as given, byte for byte. */
-static dp_status get_tokenizer(dp_bpe **bpe, dp_buf *json, const dp_tokenize_job *job, dp_why *why)
+static dp_status get_tokenizer(dp_bpe **bpe, dp_buf *json, const dp_tokenize_job *job, bool apart,
+                               dp_why *why)
 {
     if (job->tokenizer == NULL) {
-        DP_TRY(train_tokenizer(bpe, job, why));
+        DP_TRY(train_tokenizer(bpe, job, apart, why));
         return dp_bpe_save(*bpe, json);
     }
     DP_TRY(dp_file_read(job->tokenizer, json, why));
@@ -288,12 +381,16 @@ static dp_status find_separator(const dp_tokenize_job *job, const dp_bpe *bpe, u
 typedef struct writing {
     dp_corpus corpus;
     dp_encoder *encoder;
-    dp_tokens tokens;       /* of one document */
-    const uint32_t *before; /* tokens in front of each document */
-    size_t n_before;
-    uint32_t separator;
-    bool separated;
+    dp_tokens tokens;      /* of one document */
+    dp_document_ends ends; /* around each */
     uint64_t documents;
+    walk walk; /* of all lines */
+    /* of documents that are kept apart */
+    const char *field;
+    dp_document document;
+    dp_window_packer packer; /* without a window: zero */
+    bool packs;
+    uint64_t left_out;
 } writing;
 
 static dp_status write_document(void *context, dp_view text, const uint32_t *ids, size_t count,
@@ -301,38 +398,85 @@ static dp_status write_document(void *context, dp_view text, const uint32_t *ids
 {
     writing *const w = context;
     if (ids != NULL) {
+        w->walk.writes = true;
         return dp_corpus_add(&w->corpus, ids, count, why);
     }
-    w->documents++;
     w->tokens.count = 0;
-    DP_TRY(dp_tokens_append(&w->tokens, w->before, w->n_before));
+    DP_TRY(dp_tokens_append(&w->tokens, w->ends.before, w->ends.n_before));
     DP_TRY(dp_encode(w->encoder, text, &w->tokens, why));
-    if (w->separated) {
-        DP_TRY(dp_tokens_append(&w->tokens, &w->separator, 1));
+    if (w->ends.has_after) {
+        DP_TRY(dp_tokens_append(&w->tokens, &w->ends.after, 1));
     }
+    w->documents++;
+    w->walk.writes = true;
     return dp_corpus_add(&w->corpus, w->tokens.ids, w->tokens.count, why);
 }
 
-static dp_status write_all(writing *w, const dp_tokenize_job *job, const dp_bpe *bpe, dp_view json,
-                           dp_tokenized *made, dp_why *why)
+/* A document that is kept apart. */
+static dp_status write_line(void *context, dp_view line, dp_why *why)
 {
-    const walk all = {.take = write_document, .context = w};
-    dp_hash root;
-    DP_TRY(find_separator(job, bpe, &w->separator, &w->separated, why));
-    if (w->separated) {
-        w->before = dp_bpe_begin_of_text(bpe, &w->n_before);
+    writing *const w = context;
+    dp_document *const d = &w->document;
+    DP_TRY(dp_document_read(d, line, w->field, why));
+    if (d->text.size == 0) {
+        return DP_OK;
+    }
+    DP_TRY(dp_document_encode(d, w->encoder, &w->ends, why));
+    w->documents++;
+    w->walk.writes = true;
+    if (w->packs) {
+        return dp_window_packer_add(&w->packer, d->tokens.ids, d->marks.data, d->tokens.count, why);
+    }
+    if (dp_document_losses(d->marks.data, d->tokens.count) == 0) {
+        w->left_out++;
+        return DP_OK;
+    }
+    return dp_corpus_add_marked(&w->corpus, d->tokens.ids, d->marks.data, d->tokens.count, why);
+}
+
+static dp_status open_writing(writing *w, const dp_tokenize_job *job, const dp_bpe *bpe, bool apart,
+                              dp_why *why)
+{
+    w->walk = (walk){.take = write_document, .take_line = apart ? write_line : NULL, .context = w};
+    w->field = job->field;
+    w->packs = apart && job->window != 0;
+    DP_TRY(find_separator(job, bpe, &w->ends.after, &w->ends.has_after, why));
+    if (w->ends.has_after) {
+        w->ends.before = dp_bpe_begin_of_text(bpe, &w->ends.n_before);
     }
     DP_TRY(dp_encoder_open(&w->encoder, bpe, why));
     DP_TRY(dp_folder_make(job->folder, why));
     DP_TRY(dp_corpus_open(&w->corpus, bpe, job->folder, job->shard_tokens));
-    DP_TRY(walk_all(&all, job, why));
+    return w->packs ? dp_window_packer_open(&w->packer, &w->corpus, job->window,
+                                            w->ends.has_after ? w->ends.after : 0)
+                    : DP_OK;
+}
+
+static dp_status write_all(writing *w, const dp_tokenize_job *job, const dp_bpe *bpe, bool apart,
+                           dp_view json, dp_tokenized *made, dp_why *why)
+{
+    dp_hash root;
+    DP_TRY(open_writing(w, job, bpe, apart, why));
+    DP_TRY(walk_all(&w->walk, job, why));
+    if (w->packs) {
+        DP_TRY(dp_window_packer_finish(&w->packer, why));
+    }
     DP_TRY(dp_file_write(job->folder, DP_CORPUS_TOKENIZER, json, why));
     DP_TRY(dp_corpus_finish(&w->corpus, &root, why));
     *made = (dp_tokenized){.documents = w->documents,
+                           .counts = {.apart = apart,
+                                      .losses = w->corpus.losses_all,
+                                      .padding = w->packer.padding,
+                                      .cut = w->packer.cut,
+                                      .left_out = w->left_out + w->packer.left_out,
+                                      .bad_lines = w->walk.bad_lines,
+                                      .first_bad = w->walk.first_bad},
                            .sum = {.shards = w->corpus.n_rows,
                                    .vocab = w->corpus.vocab,
                                    .tokens = w->corpus.tokens,
                                    .text_bytes = w->corpus.text_bytes,
+                                   .losses = w->corpus.losses_all,
+                                   .documents = w->corpus.documents,
                                    .root = root}};
     return DP_OK;
 }
@@ -346,10 +490,14 @@ dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *wh
     if (job->n_paths == 0 || job->n_paths > DP_TOKENIZE_FILES_MAX) {
         return dp_why_set(why, DP_BADARG, "give 1 to %d files", DP_TOKENIZE_FILES_MAX);
     }
-    dp_status status = get_tokenizer(&bpe, &json, job, why);
+    dp_document_init(&w.document);
+    const bool apart = dp_tokenize_keeps_apart(job);
+    dp_status status = get_tokenizer(&bpe, &json, job, apart, why);
     if (status == DP_OK) {
-        status = write_all(&w, job, bpe, dp_buf_view(&json), made, why);
+        status = write_all(&w, job, bpe, apart, dp_buf_view(&json), made, why);
     }
+    dp_window_packer_close(&w.packer);
+    dp_document_close(&w.document);
     dp_tokens_close(&w.tokens);
     dp_corpus_close(&w.corpus);
     dp_encoder_close(w.encoder);

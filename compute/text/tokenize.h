@@ -3,10 +3,12 @@
 #ifndef DP_COMPUTE_TEXT_TOKENIZE_H
 #define DP_COMPUTE_TEXT_TOKENIZE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "compute/text/corpus.h"
+#include "compute/text/document_counts.h"
 
 enum {
     DP_TOKENIZE_FILES_MAX = 4096,
@@ -15,11 +17,14 @@ enum {
 };
 
 typedef enum dp_input_format {
-    DP_INPUT_AUTO, /* by the name: .jsonl and .ndjson, .bin (ours or llm.c's), else text */
+    /* by the name: .jsonl and .ndjson, .bin (ours or llm.c's), else text. If the first line of JSON
+     * lines is a document that document.h knows, and has no field of text: all are documents */
+    DP_INPUT_AUTO,
     DP_INPUT_TEXT,
     DP_INPUT_JSONL,
     DP_INPUT_TOKENS, /* ours or llm.c's */
-    DP_INPUT_NANOGPT
+    DP_INPUT_NANOGPT,
+    DP_INPUT_DOCUMENTS /* JSON lines whose documents are kept apart (document.h) */
 } dp_input_format;
 
 typedef struct dp_tokenize_job {
@@ -34,19 +39,27 @@ typedef struct dp_tokenize_job {
     const char *separator;
     const char *folder;
     uint64_t shard_tokens;
+    size_t window;       /* documents are packed into windows of so many tokens; 0: they are not */
+    bool skip_bad_lines; /* of JSON lines: count them and go on */
 } dp_tokenize_job;
 
 typedef struct dp_tokenized {
     dp_corpus_sum sum;
     uint64_t documents;
+    dp_document_counts counts;
 } dp_tokenized;
 
 /* Tokenizes all paths. A text file is one document, a line of JSON lines another; files of tokens
- * are taken as they are. A trained tokenizer gets <|endoftext|> if there are several documents.
- * With a given tokenizer each input is read once, and may be a pipe. Errors name file and line. */
+ * are taken as they are. Documents that are kept apart have marks (shard.h). A trained tokenizer
+ * gets <|endoftext|> if there are several documents. With a given tokenizer each input is read
+ * once, and may be a pipe. Errors name file and line. */
 DP_MUST dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *why);
 
-/* False: no such format; auto, text, jsonl, tokens, nanogpt exist. */
+/* True if the job makes documents that are kept apart: its format says so, or its first line. */
+bool dp_tokenize_keeps_apart(const dp_tokenize_job *job);
+/* True for the name of a file that is taken as JSON lines. */
+bool dp_tokenize_is_jsonl(const char *path);
+/* False: no such format; auto, text, jsonl, tokens, nanogpt, documents exist. */
 bool dp_input_format_of(const char *name, dp_input_format *format);
 
 #endif

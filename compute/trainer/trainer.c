@@ -14,9 +14,10 @@
 #include "compute/model/tensor_table.h"
 #include "compute/trainer/trainer_inside.h"
 
-/* The capability that a setting of the run needs. */
-static uint32_t needs_of(const dp_manifest *m)
+/* The capability that a setting of the run, or its data, needs. */
+static uint32_t needs_of(const dp_trainer *t)
 {
+    const dp_manifest *const m = &t->manifest;
     static const uint32_t precisions[] = {[DP_PRECISION_FP32] = DP_CAN_FP32,
                                           [DP_PRECISION_BF16] = DP_CAN_BF16,
                                           [DP_PRECISION_FP16] = DP_CAN_FP16};
@@ -29,7 +30,8 @@ static uint32_t needs_of(const dp_manifest *m)
     const bool bf16_weights = m->weights != 0 && m->weights != DP_WEIGHTS_FP32;
     return precisions[m->precision] | optimizers[m->optimizer] |
            (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS |
-           (dp_manifest_adapts(m) ? DP_CAN_ADAPTERS : 0);
+           (dp_manifest_adapts(m) ? DP_CAN_ADAPTERS : 0) |
+           (t->data.documents ? DP_CAN_DOCUMENTS : 0);
 }
 
 uint32_t dp_trainer_moments(const dp_trainer *t)
@@ -53,7 +55,14 @@ static dp_status open_model(dp_trainer *t, dp_view base, dp_why *why)
 /* The backend lacks something that the run needs. */
 static dp_status check_capabilities(const dp_trainer *t, dp_why *why)
 {
-    const uint32_t missing = needs_of(&t->manifest) & ~t->backend->capabilities;
+    const uint32_t missing = needs_of(t) & ~t->backend->capabilities;
+    if (missing == DP_CAN_DOCUMENTS) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "the CPU trains on documents that are kept apart, as prompts with their "
+                          "answers are; the backend '%s' does not yet; --backend cpu asks for the "
+                          "CPU",
+                          t->backend->name);
+    }
     if (missing == DP_CAN_ADAPTERS) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "the CPU trains adapters, the backend '%s' does not yet; --backend cpu "

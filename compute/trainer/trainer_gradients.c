@@ -72,7 +72,8 @@ dp_status dp_trainer_take_gradient(dp_trainer *t, float loss_scale)
     if (from == NULL) {
         return DP_IO;
     }
-    const float factor = 1.0F / loss_scale; /* A power of two: nothing is lost. */
+    /* A power of two, where every token has a loss: nothing is lost. */
+    const float factor = 1.0F / loss_scale;
     for (size_t i = 0; i < t->n; i++) {
         t->gradients.g[i] = factor * from[i];
     }

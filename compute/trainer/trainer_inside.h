@@ -102,7 +102,8 @@ struct dp_trainer {
     uint32_t rows_done;   /* of the step under way */
     uint32_t rows_next;   /* of the next micro-batch */
     uint32_t rows_max;    /* of any */
-    double step_loss;     /* sum over the tokens of the step under way */
+    double step_loss;     /* sum over the targets of the step under way */
+    uint64_t step_losses; /* these targets */
     uint64_t computed_us; /* since open */
     dp_trainer_last last;
     dp_trainer_gradients gradients;

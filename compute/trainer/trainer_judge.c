@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/run/token_marks.h"
 #include "compute/codec/simhash.h"
 #include "compute/data/order.h"
 #include "compute/trainer/trainer_inside.h"
@@ -20,8 +21,9 @@ typedef enum windows_kind { HELD_OUT, CLAIMED, KINDS } windows_kind;
 /* Losses of whole windows, in nats. */
 typedef struct losses {
     uint32_t n;
-    double before[WINDOWS_MAX]; /* of theta */
-    double after[WINDOWS_MAX];  /* with the update; infinite where it has none */
+    uint32_t targets[WINDOWS_MAX]; /* with a loss, in each */
+    double before[WINDOWS_MAX];    /* of theta */
+    double after[WINDOWS_MAX];     /* with the update; infinite where it has none */
 } losses;
 
 /* ---- Windows. */
@@ -83,13 +85,17 @@ static dp_status take_window(dp_trainer *t, const dp_trainer_update *update, win
 
 /* One window at a time, since a backend tells sums alone and their spread is wanted. */
 static dp_status loss_of_each(dp_trainer *t, const dp_trainer_update *update, windows_kind kind,
-                              uint32_t n, double *loss)
+                              losses *l, double *loss)
 {
     const uint64_t count = windows_of(t, update, kind);
     const dp_gpt_batch batch = {
         .x = t->inputs, .y = t->targets, .rows = 1, .length = t->manifest.context};
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < l->n; i++) {
         DP_TRY(take_window(t, update, kind, count, i));
+        l->targets[i] = 0;
+        for (size_t j = 0; j < batch.length; j++) {
+            l->targets[i] += t->targets[j] != DP_TOKEN_NO_LOSS;
+        }
         const dp_status status = t->backend->loss(t->engine, DP_VECTOR_THETA, &batch, &loss[i]);
         if (status == DP_DIVERGED) {
             loss[i] = (double)INFINITY;
@@ -141,7 +147,7 @@ static dp_status look_ahead(dp_trainer *t, const dp_trainer_update *update, loss
             all[kind].after[i] = (double)INFINITY;
         }
         if (finite) {
-            status = loss_of_each(t, update, (windows_kind)kind, all[kind].n, all[kind].after);
+            status = loss_of_each(t, update, (windows_kind)kind, &all[kind], all[kind].after);
         }
     }
     const dp_status back = t->backend->load(t->engine, DP_VECTOR_THETA, dp_buf_view(&t->bytes));
@@ -153,27 +159,35 @@ static uint64_t micro_of(double nats)
     return (uint64_t)llround(fmin(nats, NATS_MAX) * 1e6);
 }
 
+/* Nats per target of one window; 0: it has none. */
+static double gain_in(const losses *l, uint32_t i)
+{
+    if (l->targets[i] == 0) {
+        return 0;
+    }
+    return fmax(fmin((l->before[i] - l->after[i]) / l->targets[i], NATS_MAX), -NATS_MAX);
+}
+
 /* Mean and standard error over windows; of a single one the error is as large as the gain, as
  * nothing is known of its spread. */
-static dp_gain gain_of(const losses *l, size_t context)
+static dp_gain gain_of(const losses *l)
 {
     double sum = 0;
     double squares = 0;
+    uint32_t tokens = 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        const double gain = (l->before[i] - l->after[i]) / (double)context;
-        sum += fmax(fmin(gain, NATS_MAX), -NATS_MAX);
+        sum += gain_in(l, i);
+        tokens += l->targets[i];
     }
     const double mean = l->n > 0 ? sum / l->n : 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        const double gain = (l->before[i] - l->after[i]) / (double)context;
-        const double off = fmax(fmin(gain, NATS_MAX), -NATS_MAX) - mean;
+        const double off = gain_in(l, i) - mean;
         squares += off * off;
     }
     const double error = l->n > 1 ? sqrt(squares / (l->n - 1) / l->n) : fabs(mean);
     const int64_t micro = (int64_t)micro_of(fabs(mean));
-    return (dp_gain){.micro = mean < 0 ? -micro : micro,
-                     .error_micro = micro_of(error),
-                     .tokens = l->n * (uint32_t)context};
+    return (dp_gain){
+        .micro = mean < 0 ? -micro : micro, .error_micro = micro_of(error), .tokens = tokens};
 }
 
 static dp_status measure_gains(dp_trainer *t, const dp_trainer_update *update, dp_judged *out)
@@ -182,7 +196,7 @@ static dp_status measure_gains(dp_trainer *t, const dp_trainer_update *update, d
     for (int kind = 0; kind < KINDS; kind++) {
         losses *const l = &all[kind];
         l->n = windows_wanted(t, update, (windows_kind)kind);
-        DP_TRY(loss_of_each(t, update, (windows_kind)kind, l->n, l->before));
+        DP_TRY(loss_of_each(t, update, (windows_kind)kind, l, l->before));
         for (uint32_t i = 0; i < l->n; i++) {
             if (!isfinite(l->before[i])) {
                 return DP_DIVERGED;
@@ -193,8 +207,8 @@ static dp_status measure_gains(dp_trainer *t, const dp_trainer_update *update, d
         return DP_OK;
     }
     DP_TRY(look_ahead(t, update, all));
-    out->held = gain_of(&all[HELD_OUT], t->manifest.context);
-    out->claimed = gain_of(&all[CLAIMED], t->manifest.context);
+    out->held = gain_of(&all[HELD_OUT]);
+    out->claimed = gain_of(&all[CLAIMED]);
     return DP_OK;
 }
 

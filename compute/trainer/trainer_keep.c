@@ -37,11 +37,20 @@ dp_trainer_place dp_trainer_place_of(const dp_trainer *t)
                               .scaler = t->scaler};
 }
 
+uint64_t dp_trainer_batch_losses(const dp_trainer *t)
+{
+    const uint64_t windows = dp_data_windows(&t->data, t->manifest.context);
+    const double each = (double)dp_data_losses(&t->data, t->manifest.context) / (double)windows;
+    const uint64_t batch = (uint64_t)(each * t->manifest.batch_rows);
+    return batch > 0 ? batch : 1;
+}
+
 static bool is_possible(const dp_trainer *t, const dp_trainer_place *p)
 {
     const uint64_t each = (uint64_t)t->manifest.batch_rows * t->manifest.context;
     return p->steps <= UINT32_MAX && p->done <= p->steps && p->skipped == p->steps - p->done &&
-           p->spikes <= p->skipped && p->tokens == p->done * each && p->updates == p->done &&
+           p->spikes <= p->skipped && p->updates == p->done &&
+           (t->data.documents ? p->tokens <= p->done * each : p->tokens == p->done * each) &&
            p->losses.count <= DP_SPIKE_WINDOW && p->losses.next < DP_SPIKE_WINDOW &&
            p->losses.row <= DP_SPIKE_ROW_MAX && dp_scaler_is_possible(&p->scaler);
 }

@@ -10,7 +10,7 @@
 typedef struct dp_trainer_place {
     uint64_t steps; /* done and dropped; also the cursor: the next sample is steps * train.batch */
     uint64_t done;
-    uint64_t tokens;  /* of steps that were done: where the schedule stands */
+    uint64_t tokens;  /* with a loss, of steps that were done: where the schedule stands */
     uint64_t skipped; /* dropped */
     uint64_t spikes;  /* of these */
     /* of the optimizer: its bias correction, and the key of stochastic rounding */
@@ -29,6 +29,8 @@ DP_MUST dp_status dp_trainer_place_at(dp_trainer *trainer, const dp_trainer_plac
 /* Lends "x" and the vectors of the optimizer, dp_trainer_elements floats each, to read and to fill,
  * until the next call on the trainer. Returns how many; 0: failed, see dp_trainer_problem. */
 size_t dp_trainer_vectors(dp_trainer *trainer, dp_optim_vector out[DP_TRAINER_VECTORS_MAX]);
+/* Tokens with a loss in a batch, on average over the training data, at least 1. */
+uint64_t dp_trainer_batch_losses(const dp_trainer *trainer);
 /* True if no step is under way. */
 bool dp_trainer_between_steps(const dp_trainer *trainer);
 /* Undoes the step under way; the next step takes the same samples. DP_IO. */

@@ -2,6 +2,7 @@
  * unchanged. */
 #include <math.h>
 
+#include "base/run/token_marks.h"
 #include "compute/trainer/sample_text.h"
 #include "compute/trainer/trainer_inside.h"
 
@@ -21,14 +22,17 @@ static dp_status score_windows(dp_trainer *t, const dp_data *data, uint64_t firs
         length = dp_data_val_row(data, first + i, context, t->inputs + i * context,
                                  t->targets + i * context);
         for (size_t j = 0; j < length; j++) {
-            s->bytes += dp_bpe_text_bytes(t->bpe, t->targets[i * context + j]);
+            const uint32_t target = t->targets[i * context + j];
+            if (target != DP_TOKEN_NO_LOSS) {
+                s->bytes += dp_bpe_text_bytes(t->bpe, target);
+                s->tokens++;
+            }
         }
     }
     const dp_gpt_batch batch = {.x = t->inputs, .y = t->targets, .rows = rows, .length = length};
     double loss_sum = 0;
     DP_TRY(t->backend->loss(t->engine, DP_VECTOR_THETA, &batch, &loss_sum));
     s->nats += loss_sum;
-    s->tokens += rows * length;
     return DP_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/run/token_marks.h"
 #include "compute/machine/stopwatch.h"
 #include "compute/trainer/trainer_inside.h"
 
@@ -19,6 +20,7 @@ dp_status dp_trainer_drop_step(dp_trainer *t)
     dp_trainer_script_expire(t, true);
     dp_trainer_script_expire(t, false);
     t->step_loss = 0;
+    t->step_losses = 0;
     return t->backend->drop(t->engine);
 }
 
@@ -99,11 +101,34 @@ uint64_t dp_trainer_computed_us(const dp_trainer *t)
     return t->computed_us;
 }
 
+/* Targets with a loss. */
+static uint64_t losses_in(const dp_trainer *t, const uint32_t *targets, uint64_t n)
+{
+    if (!t->data.documents) {
+        return n;
+    }
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        count += targets[i] != DP_TOKEN_NO_LOSS;
+    }
+    return count;
+}
+
 /* The whole of a step's gradient is there: look at it and take the step. */
 static dp_status finish_step(dp_trainer *t)
 {
-    const uint64_t tokens = (uint64_t)t->manifest.batch_rows * t->manifest.context;
-    const dp_optim_options options = options_of(t);
+    const uint64_t tokens = t->step_losses;
+    const uint64_t all = (uint64_t)t->manifest.batch_rows * t->manifest.context;
+    dp_optim_options options = options_of(t);
+    if (tokens == 0) { /* There is nothing to learn from. */
+        return skip_step(t, (dp_trainer_last){.outcome = DP_STEP_NOT_FINITE,
+                                              .loss = (double)NAN,
+                                              .norm = (double)NAN,
+                                              .rate = (double)options.lr});
+    }
+    /* The gradient is that of the sum over all targets of the batch, divided by their number as if
+     * each had a loss. */
+    options.loss_scale *= (float)tokens / (float)all;
     const double loss = t->step_loss / (double)tokens;
     double norm;
     DP_TRY(t->backend->norm(t->engine, &norm));
@@ -173,6 +198,7 @@ dp_status dp_trainer_work(dp_trainer *t)
     }
     t->rows_done += rows;
     t->step_loss += loss_sum;
+    t->step_losses += losses_in(t, loaded.y, rows * length);
     if (t->rows_done < batch_rows) {
         return DP_OK;
     }

@@ -24,14 +24,13 @@ typedef struct arguments {
 
 static int usage(void)
 {
-    fputs(
-        "usage: dpnode-worker data tokenize FILE... --out FOLDER [--tokenizer FILE | --vocab N]\n"
-        "           [--format auto|text|jsonl|tokens|nanogpt] [--field NAME] [--separator TOKEN]\n"
-        "           [--shard-tokens N]\n"
-        "       dpnode-worker data info FILE... [--format nanogpt]\n"
-        "       dpnode-worker data verify FOLDER\n"
-        "       dpnode-worker data encode TOKENIZER FILE\n",
-        stderr);
+    fputs("usage: dpnode-worker data tokenize FILE... --out FOLDER [--tokenizer FILE | --vocab N]\n"
+          "           [--format auto|text|jsonl|documents|tokens|nanogpt] [--field NAME]\n"
+          "           [--separator TOKEN] [--shard-tokens N] [--skip-bad-lines]\n"
+          "       dpnode-worker data info FILE... [--format nanogpt]\n"
+          "       dpnode-worker data verify FOLDER\n"
+          "       dpnode-worker data encode TOKENIZER FILE\n",
+          stderr);
     return EX_USAGE;
 }
 
@@ -63,6 +62,9 @@ static bool take_option(arguments *args, int option)
     case 's':
         args->job.separator = optarg;
         return true;
+    case 'b':
+        args->job.skip_bad_lines = true;
+        return true;
     case 'n':
         return dp_tool_number(optarg, 1, DP_CORPUS_SHARD_TOKENS_MAX, &args->job.shard_tokens);
     default:
@@ -72,11 +74,15 @@ static bool take_option(arguments *args, int option)
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {
-        {"out", required_argument, NULL, 'o'},          {"tokenizer", required_argument, NULL, 't'},
-        {"vocab", required_argument, NULL, 'v'},        {"format", required_argument, NULL, 'f'},
-        {"field", required_argument, NULL, 'k'},        {"separator", required_argument, NULL, 's'},
-        {"shard-tokens", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
+                                            {"tokenizer", required_argument, NULL, 't'},
+                                            {"vocab", required_argument, NULL, 'v'},
+                                            {"format", required_argument, NULL, 'f'},
+                                            {"field", required_argument, NULL, 'k'},
+                                            {"separator", required_argument, NULL, 's'},
+                                            {"shard-tokens", required_argument, NULL, 'n'},
+                                            {"skip-bad-lines", no_argument, NULL, 'b'},
+                                            {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (!take_option(args, option)) {
@@ -132,7 +138,11 @@ static int tokenize(arguments *args)
         return dp_tool_complain(status, &why);
     }
     print_sum(&made.sum);
-    printf(", \"documents\": %" PRIu64 "}\n", made.documents);
+    printf(", \"documents\": %" PRIu64, made.documents);
+    if (!dp_document_counts_print(&made.counts, stdout)) {
+        return dp_tool_complain(DP_NOMEM, &why);
+    }
+    puts("}");
     return finish();
 }
 
@@ -148,6 +158,9 @@ static int verify(const arguments *args)
         return dp_tool_complain(status, &why);
     }
     print_sum(&sum);
+    if (sum.documents) {
+        printf(", \"losses\": %" PRIu64, sum.losses);
+    }
     puts("}");
     return finish();
 }
@@ -167,9 +180,9 @@ static dp_status info_of(const char *path, bool nanogpt, dp_buf *bytes, dp_why *
     DP_TRY(nanogpt ? dp_shard_open_nanogpt(&shard, dp_buf_view(bytes), why)
                    : dp_shard_open(&shard, dp_buf_view(bytes), why));
     printf("{\"format\": \"%s\", \"tokens\": %" PRIu64 ", \"token_bytes\": %u, \"vocab\": %u"
-           ", \"text_bytes\": %" PRIu64 ", \"needs\": %" PRIu64 "}\n",
+           ", \"text_bytes\": %" PRIu64 ", \"needs\": %" PRIu64 ", \"losses\": %" PRIu64 "}\n",
            dp_shard_format_name(shard.format), shard.n_tokens, shard.token_bytes, shard.vocab,
-           shard.text_bytes, dp_shard_needs(&shard));
+           shard.text_bytes, dp_shard_needs(&shard), dp_shard_losses(&shard, 0, shard.n_tokens));
     return DP_OK;
 }
 

@@ -41,9 +41,18 @@ static dp_status add_given(dp_run_files *f, int given)
 
 static json_t *shard_of(const dp_shard *shard, dp_view bytes, uint64_t training)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "offset", (json_int_t)(shard->tokens - bytes.data),
-                     "token_bytes", (json_int_t)shard->token_bytes, "tokens",
-                     (json_int_t)shard->n_tokens, "training", (json_int_t)training);
+    json_t *const told =
+        json_pack("{s:I, s:I, s:I, s:I}", "offset", (json_int_t)(shard->tokens - bytes.data),
+                  "token_bytes", (json_int_t)shard->token_bytes, "tokens",
+                  (json_int_t)shard->n_tokens, "training", (json_int_t)training);
+    const bool documents = shard->begins != NULL;
+    if (documents &&
+        (json_object_set_new(told, "begins", json_integer(shard->begins - bytes.data)) != 0 ||
+         json_object_set_new(told, "losses", json_integer(shard->losses - bytes.data)) != 0)) {
+        json_decref(told);
+        return NULL;
+    }
+    return told;
 }
 
 static dp_status list_shards(const dp_manifest *m, const dp_view *shards, json_t *list)

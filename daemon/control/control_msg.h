@@ -116,7 +116,8 @@
  *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"?
  *                       (absolute; not in a run of any model), "from_path"? (weights to start from,
  *                       absolute; in a run of any model a safetensors file, which must be given),
- *                       "name"?} -> notices {"phase","ok","text"};
+ *                       "skip_bad_lines"?: bool (of JSON lines),"name"?}
+ *                       -> notices {"phase","ok","text"};
  *                       {"run","id","invite","expires_ms","elements"}
  *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?};
  *                       {"run","id","round","already"?: the state, where it is in that run}: once

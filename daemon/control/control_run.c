@@ -116,6 +116,7 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     char text_path[DP_CONFIG_PATH_MAX] = "";
     char from_path[DP_CONFIG_PATH_MAX] = "";
     char name[DP_NAME_MAX + 1];
+    bool skip_bad_lines = false;
     const dp_pack_value *const text = dp_pack_key(parameters, "text_path");
     const dp_pack_value *const from = dp_pack_key(parameters, "from_path");
     if (!dp_call_must_be_idle(daemon, call)) {
@@ -131,6 +132,9 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     if (!dp_call_take_name(daemon, call, parameters, name)) {
         return;
     }
+    if (!dp_pack_get_bool(dp_pack_key(parameters, "skip_bad_lines"), &skip_bad_lines)) {
+        skip_bad_lines = false;
+    }
     create_call *self = dp_alloc(1, sizeof *self);
     if (self == NULL) {
         dp_call_fail(call, 70, "E0199", "", "out of memory", "");
@@ -141,6 +145,7 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     const dp_run_create_request request = {.manifest = &manifest,
                                            .text_path = text_path,
                                            .from_path = from != NULL ? from_path : NULL,
+                                           .skip_bad_lines = skip_bad_lines,
                                            .node_name = name,
                                            .context = self,
                                            .progress = on_found_progress,

@@ -272,7 +272,7 @@ static void on_prepared(void *context, int exit, const char *output)
         refuse(self, exit, output);
         return;
     }
-    char sentence[128];
+    char sentence[256];
     dp_tool_sentence(output, sentence, sizeof sentence);
     self->request.progress(self->request.context, "data", sentence);
     self->job.run = run_found;
@@ -308,6 +308,9 @@ static dp_status start_tool(founding *self, const char *text_path)
     if (from) {
         arguments[count++] = "--from";
         arguments[count++] = self->from;
+    }
+    if (self->request.skip_bad_lines) {
+        arguments[count++] = "--skip-bad-lines";
     }
     for (size_t i = 0; !config->observer && trains[i] != NULL; i++) {
         arguments[count++] = trains[i]; /* An observer never trains: any model fits. */

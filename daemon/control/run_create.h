@@ -8,8 +8,9 @@
 
 typedef struct dp_run_create_request {
     const dp_manifest *manifest; /* values; keys, hashes and signature are filled in */
-    const char *text_path;       /* UTF-8 text */
+    const char *text_path;       /* text or other data (compute/format/prepare.h) */
     const char *from_path; /* a folder of weights that the run starts from; NULL: from the seed */
+    bool skip_bad_lines;   /* of JSON lines: they are counted */
     const char *node_name;
     void *context;
     void (*progress)(void *context, const char *phase, const char *text);

@@ -185,6 +185,32 @@ static bool number_of(const char *line, const char *key, uint64_t *number)
     return errno == 0;
 }
 
+/* Appends what --prepare counts of documents that are kept apart, and of lines. */
+static void tell_documents(const char *output, char *text, size_t size)
+{
+    static const struct {
+        const char *key;
+        const char *words;
+    } rows[] = {{"losses", "tokens with a loss"},
+                {"cut", "documents cut to model.context"},
+                {"left_out", "documents without an answer in it left out"},
+                {"bad_lines", "bad lines skipped"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t count = 0;
+        char number[32];
+        if (!number_of(output, rows[i].key, &count) || count == 0) {
+            continue;
+        }
+        with_commas(count, number);
+        const int told = snprintf(text, size, "; %s %s", number, rows[i].words);
+        if (told <= 0 || (size_t)told >= size) {
+            return;
+        }
+        text += told;
+        size -= (size_t)told;
+    }
+}
+
 void dp_tool_sentence(const char *output, char *text, size_t size)
 {
     uint64_t tokens = 0;
@@ -204,5 +230,9 @@ void dp_tool_sentence(const char *output, char *text, size_t size)
     }
     with_commas(tokens, tokens_text);
     with_commas(bytes, bytes_text);
-    snprintf(text, size, "%s tokens from %s bytes of text", tokens_text, bytes_text);
+    const int told =
+        snprintf(text, size, "%s tokens from %s bytes of text", tokens_text, bytes_text);
+    if (told > 0 && (size_t)told < size) {
+        tell_documents(output, text + told, size - (size_t)told);
+    }
 }

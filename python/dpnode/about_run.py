@@ -36,7 +36,8 @@ class About:
     numbers: of the manifest: context, vocab, samples, batch (sequences of a step of the built-in trainer), total_tokens, lr
     (the highest), beta1, beta2, weight_decay, clip (0: none).
     tokenizer: the bytes of tokenizer.json.
-    text: a data set for run.shard: (x, y) of window i, x its tokens as int64 [context], y those that follow each.
+    text: a data set for run.shard: (x, y) of window i, x its tokens as int64 [context], y those that follow each. In a run
+    of prompts and answers y is -100 where a token has no loss, as PyTorch's cross_entropy wants it.
     held_out: the same of the part of the text that nobody trains on.
     """
 
@@ -117,4 +118,4 @@ def _part(link: Link, file: int, shard: Dict[str, int]) -> Part:
     size, fd = link.read(file)
     if fd < 0:
         raise ProtocolError("the node has no text", f"file {file} is missing", "dpnode why")
-    return Part(fd, shard["offset"], shard["token_bytes"], shard["tokens"], shard["training"])
+    return Part(fd, shard["offset"], shard["token_bytes"], shard["tokens"], shard["training"], shard.get("losses"))

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/run/token_marks.h"
 #include "compute/data/data.h"
 #include "compute/data/shard_table.h"
 
@@ -15,9 +16,16 @@ static void read_all(const dp_data *data)
     uint32_t x[LENGTH];
     uint32_t y[LENGTH];
     const uint64_t windows = dp_data_windows(data, LENGTH);
+    if (dp_data_losses(data, LENGTH) > windows * LENGTH) {
+        abort();
+    }
     for (uint64_t i = 0; i < windows && i < 100; i++) {
         const dp_status status = dp_data_sample(data, 1, i, LENGTH, x, y);
-        if (status != DP_AGAIN && (status != DP_OK || x[0] >= VOCAB || x[1] != y[0])) {
+        const bool follows = dp_token_of(x[1]) == y[0] || y[0] == DP_TOKEN_NO_LOSS;
+        /* A document that begins teaches nothing of the one before it. */
+        const bool apart = (x[1] & DP_TOKEN_BEGINS) == 0 || y[0] == DP_TOKEN_NO_LOSS;
+        if (status != DP_AGAIN &&
+            (status != DP_OK || dp_token_of(x[0]) >= VOCAB || !follows || !apart)) {
             abort();
         }
     }

@@ -136,6 +136,21 @@ class About(kit.Test):
             x, y = Windows([part], 3, held_out=False)[0]
             self.assertEqual((x.tolist(), y.tolist()), (tokens[:3], tokens[1:]))
 
+    def test_targets_without_a_loss_are_left_out_of_the_loss(self):
+        tokens, lossy = list(range(29)), {3, 4, 7, 8, 15, 16, 17, 28}
+        data, _ = shard(tokens, 12)
+        begins, losses = bytearray(4), bytearray(4)
+        for i in lossy:
+            losses[i // 8] |= 1 << i % 8
+        part = Part(memfd(data + bytes(begins) + bytes(losses)), 32, 2, 29, 12, 32 + 58 + 4)
+        windows, held = (Windows([part], 4, held_out=held_out) for held_out in (False, True))
+        self.assertEqual([y.tolist() for _, y in windows], [[-100, -100, 3, 4], [-100, -100, 7, 8]])
+        self.assertEqual((len(held), held[0][0].tolist(), held[0][1].tolist()), (4, [12, 13, 14, 15], [-100, -100, 15, 16]))
+        again = pickle.loads(pickle.dumps(windows))
+        self.assertEqual(again[1][1].tolist(), [-100, -100, 7, 8])
+        with self.assertRaises(dpnode.ProtocolError):
+            Part(memfd(data + bytes(7)), 32, 2, 29, 12, 32 + 58 + 4)
+
     def test_workers_of_a_loader_read_the_text_themselves(self):
         data, _ = shard(range(400), 400)
         windows = Windows([Part(memfd(data), 32, 2, 400, 400)], 3, held_out=False)

@@ -26,7 +26,13 @@ static void cpu_rope(const rope_case *c, const float *x, size_t ld, const float 
         const size_t at = side * HEADS * c->head;
         const dp_rms_rows rms = {c->rows, heads[side], c->head,     1e-6F,
                                  x + at,  ld,          gains[side], rstd[side]};
-        const dp_rope_rows rope = {c->rows, heads[side], c->head, y + at, ld, angles, 0, LENGTH};
+        const dp_rope_rows rope = {.rows = c->rows,
+                                   .groups = heads[side],
+                                   .width = c->head,
+                                   .x = y + at,
+                                   .ld = ld,
+                                   .angles = angles,
+                                   .length = LENGTH};
         if (back) {
             ops->rope(&rope, true);
         }

@@ -305,7 +305,14 @@ static void check_rope(const dp_ops *ops, size_t groups, size_t width)
     float *x = fill(ROWS * ld, 20, 1.0F);
     float *before = fill(ROWS * ld, 20, 1.0F);
     dp_rope_angles(&(dp_rope_turns){.theta = 500.0, .width = width}, LENGTH, angles);
-    const dp_rope_rows rope = {ROWS, groups, width, x, ld, angles, FIRST, LENGTH};
+    const dp_rope_rows rope = {.rows = ROWS,
+                               .groups = groups,
+                               .width = width,
+                               .x = x,
+                               .ld = ld,
+                               .angles = angles,
+                               .first = FIRST,
+                               .length = LENGTH};
     ops->rope(&rope, false);
     for (size_t row = 0; row < ROWS; row++) {
         for (size_t i = 0; i < groups * width; i++) {

@@ -2,9 +2,11 @@
 
 #include "base/rng.h"
 #include "base/run/samples.h"
+#include "base/run/token_marks.h"
 #include "compute/data/data.h"
 #include "compute/model/state.h"
 #include "tests/lib/mutate.h"
+#include "tests/unit/compute/marked_shard.h"
 
 #include <math.h>
 
@@ -72,6 +74,78 @@ static void data_that_is_too_short_or_foreign_is_refused(void **state)
     dp_why why = {{0}};
     CHECK_STATUS(dp_data_open(&other, dp_buf_view(&shard), VOCAB - 1, 0, &why), DP_BADARG);
     CHECK(strstr(why.text, "a vocabulary of 1000 tokens, the model has 999") != NULL);
+    dp_buf_close(&shard);
+}
+
+/* So many windows of LENGTH tokens and the closing token: in each a document of ten, whose last
+ * five have a loss, and one of six, whose last one has. */
+static dp_buf documents_of(size_t windows)
+{
+    uint32_t ids[COUNT];
+    uint8_t marks[COUNT];
+    dp_buf shard;
+    const size_t n = windows * LENGTH + 1;
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = i % LENGTH;
+        ids[i] = (uint32_t)i;
+        marks[i] = at == 0 || at == 10 ? DP_MARK_BEGINS : 0;
+        marks[i] |= (at >= 5 && at < 10) || at == 15 ? DP_MARK_LOSS : 0;
+    }
+    dp_buf_init(&shard, 1 << 16);
+    marked_shard(ids, marks, n, VOCAB, &shard);
+    return shard;
+}
+
+static void check_marks(const uint32_t *x, const uint32_t *y)
+{
+    CHECK(dp_token_of(x[0]) % LENGTH == 0);
+    for (size_t i = 0; i < LENGTH; i++) {
+        const bool begins = i == 0 || i == 10;
+        const bool loss = (i + 1 >= 5 && i + 1 < 10) || i + 1 == 15;
+        CHECK(x[i] == (dp_token_of(x[0]) + i) + (begins ? DP_TOKEN_BEGINS : 0));
+        CHECK(y[i] == (loss ? dp_token_of(x[i]) + 1 : DP_TOKEN_NO_LOSS));
+    }
+}
+
+static void windows_of_documents_carry_their_marks(void **state)
+{
+    (void)state;
+    dp_buf shard = documents_of(20);
+    const dp_data data = open_shard(&shard, 0);
+    uint32_t x[LENGTH];
+    uint32_t y[LENGTH];
+    CHECK(data.documents && dp_data_windows(&data, LENGTH) == 20);
+    CHECK(dp_data_losses(&data, LENGTH) == (uint64_t)20 * 6);
+    for (uint64_t i = 0; i < 20; i++) {
+        CHECK_OK(dp_data_sample(&data, 1, i, LENGTH, x, y));
+        check_marks(x, y);
+    }
+    dp_buf_close(&shard);
+    dp_buf plain = shard_of(100);
+    const dp_data without = open_shard(&plain, 0);
+    CHECK(!without.documents && dp_data_losses(&without, LENGTH) == (uint64_t)6 * LENGTH);
+    dp_buf_close(&plain);
+}
+
+/* The number of training windows follows from the manifest alone, as ever; the window that is cut
+ * by the end of the training part is of neither. */
+static void held_out_windows_of_documents_are_whole_too(void **state)
+{
+    (void)state;
+    dp_buf shard = documents_of(20);
+    const dp_data data = open_shard(&shard, 270); /* 321 - 86 = 235 = 14.7 windows */
+    uint32_t x[LENGTH];
+    uint32_t y[LENGTH];
+    CHECK(data.n_train == 235 && dp_data_windows(&data, LENGTH) == 14);
+    CHECK(dp_data_losses(&data, LENGTH) == (uint64_t)14 * 6);
+    CHECK(dp_data_val_windows(&data, LENGTH) == 5);
+    for (uint64_t i = 0; i < 5; i++) {
+        CHECK(dp_data_val_row(&data, i, LENGTH, x, y) == LENGTH);
+        CHECK(dp_token_of(x[0]) == (15 + i) * LENGTH);
+        check_marks(x, y);
+    }
+    const dp_data all = open_shard(&shard, 1000);
+    CHECK(dp_data_windows(&all, LENGTH) == 0 && dp_data_val_windows(&all, LENGTH) == 20);
     dp_buf_close(&shard);
 }
 
@@ -369,6 +443,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_shard_comes_back_with_its_split),
+        cmocka_unit_test(windows_of_documents_carry_their_marks),
+        cmocka_unit_test(held_out_windows_of_documents_are_whole_too),
         cmocka_unit_test(held_out_windows_follow_each_other),
         cmocka_unit_test(data_that_is_too_short_or_foreign_is_refused),
         cmocka_unit_test(damaged_shards_never_crash),

@@ -1,6 +1,7 @@
 #include "tests/lib/check.h"
 
 #include "compute/data/shard.h"
+#include "tests/unit/compute/marked_shard.h"
 
 enum { COUNT = 9000, LLMC_HEADER = 1024, ROOM = 8192 };
 
@@ -99,15 +100,19 @@ static void headers_that_lie_are_refused(void **state)
     check_bad(bytes, 1000, DP_BADMSG, "cut off");
     check_bad(bytes, 3, DP_BADMSG, "not a token shard");
     check_bad((const uint8_t *)"GGUF", 4, DP_BADMSG, "not a token shard");
-    dp_shard_header(bytes, 300, UINT64_MAX / 2, 0);
+    dp_shard_header(bytes, 300, UINT64_MAX / 2, 0, false);
     check_bad(bytes, 1000, DP_BADMSG, "cut off");
-    dp_shard_header(bytes, 300, 10, 0);
-    bytes[4] = 3;
-    check_bad(bytes, 52, DP_VERSION, "version 3");
+    dp_shard_header(bytes, 300, 10, 0, false);
+    bytes[4] = 5;
+    check_bad(bytes, 52, DP_VERSION, "version 5");
+    bytes[4] = 0;
+    check_bad(bytes, 52, DP_VERSION, "version 0");
+    bytes[4] = 3; /* The tokens are there, their bits are not. */
+    check_bad(bytes, 52, DP_BADMSG, "two bits for each");
     bytes[4] = 2; /* u32, but a vocabulary of u16 */
     bytes[6] = 4;
     check_bad(bytes, 72, DP_BADMSG, "damaged");
-    dp_shard_header(bytes, 300, 10, 0);
+    dp_shard_header(bytes, 300, 10, 0, false);
     bytes[13] = 1; /* The same tokens would have another hash. */
     check_bad(bytes, 52, DP_BADMSG, "damaged");
 }
@@ -138,13 +143,94 @@ static void a_token_outside_is_named_with_the_vocabulary(void **state)
     CHECK(strstr(why.text, "token 300 of the shard is 300") != NULL);
     CHECK(strstr(why.text, "vocabulary of 300") != NULL);
     /* A shard that declares 300 and has larger tokens is invalid for any model. */
-    dp_shard_header(bytes, 300, 1, 0);
+    dp_shard_header(bytes, 300, 1, 0, false);
     bytes[32] = 0x2c;
     bytes[33] = 1;
     CHECK_OK(dp_shard_open(&shard, dp_view_of(bytes, 34), NULL));
     CHECK_STATUS(dp_shard_check(&shard, 1000, &why), DP_BADMSG);
     CHECK_STATUS(dp_shard_check(&shard, 299, &why), DP_BADARG);
     CHECK(strstr(why.text, "300 tokens, the model has 299") != NULL);
+}
+
+/* Eleven tokens in documents of four, one and six. */
+static const uint32_t some_ids[] = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const uint8_t some_marks[] = {1, 0, 2, 2, 1, 1, 0, 2, 0, 2, 2};
+enum { SOME = sizeof some_marks };
+
+static void check_marks(uint32_t vocab)
+{
+    dp_buf bytes;
+    dp_shard shard;
+    dp_buf_init(&bytes, 1 << 10);
+    marked_shard(some_ids, some_marks, SOME, vocab, &bytes);
+    CHECK(bytes.size == DP_SHARD_HEADER_BYTES + SOME * (size_t)dp_shard_token_bytes(vocab) + 4);
+    CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+    CHECK_OK(dp_shard_check(&shard, vocab, NULL));
+    CHECK(shard.n_tokens == SOME && shard.begins != NULL);
+    for (size_t i = 0; i < SOME; i++) {
+        uint32_t id;
+        dp_shard_read(&shard, i, 1, &id);
+        CHECK(id == some_ids[i] && dp_shard_marks(&shard, i) == some_marks[i]);
+    }
+    for (size_t first = 0; first <= SOME; first++) {
+        for (size_t count = 0; count <= SOME - first; count++) {
+            uint64_t losses = 0;
+            for (size_t i = first; i < first + count; i++) {
+                losses += (some_marks[i] & DP_MARK_LOSS) != 0;
+            }
+            CHECK(dp_shard_losses(&shard, first, count) == losses);
+        }
+    }
+    dp_buf_close(&bytes);
+}
+
+static void documents_come_back_with_their_marks(void **state)
+{
+    (void)state;
+    check_marks(300);
+    check_marks(70000);
+}
+
+static void every_token_of_a_shard_without_documents_has_a_loss(void **state)
+{
+    (void)state;
+    dp_buf bytes;
+    dp_shard shard;
+    dp_buf_init(&bytes, 1 << 10);
+    CHECK_OK(dp_shard_write(some_ids, SOME, 300, 0, &bytes));
+    CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+    CHECK(shard.begins == NULL && dp_shard_marks(&shard, 0) == DP_MARK_LOSS);
+    CHECK(dp_shard_losses(&shard, 2, 7) == 7);
+    dp_buf_close(&bytes);
+}
+
+/* A liar could make two shards of one meaning, or teach the first token of a document by the text
+ * before it. */
+static void bits_that_lie_are_refused(void **state)
+{
+    (void)state;
+    dp_buf bytes;
+    dp_shard shard;
+    dp_why why = {{0}};
+    dp_buf_init(&bytes, 1 << 10);
+    marked_shard(some_ids, some_marks, SOME, 300, &bytes);
+    uint8_t *const begins = bytes.data + bytes.size - 4;
+    uint8_t *const losses = begins + 2;
+    check_bad(bytes.data, bytes.size - 1, DP_BADMSG, "cut off");
+    begins[0] &= 0xfe;
+    check_bad(bytes.data, bytes.size, DP_BADMSG, "begins no document");
+    begins[0] |= 1;
+    begins[1] |= 0x08;
+    check_bad(bytes.data, bytes.size, DP_BADMSG, "behind its last one, number 10");
+    begins[1] &= 0x07;
+    losses[1] |= 0x80;
+    check_bad(bytes.data, bytes.size, DP_BADMSG, "behind its last one");
+    losses[1] &= 0x07;
+    losses[0] |= 1U << 5;
+    CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+    CHECK_STATUS(dp_shard_check(&shard, 300, &why), DP_BADMSG);
+    CHECK(strstr(why.text, "token 5 begins a document and has a loss") != NULL);
+    dp_buf_close(&bytes);
 }
 
 int main(void)
@@ -155,6 +241,9 @@ int main(void)
         cmocka_unit_test(headers_that_lie_are_refused),
         cmocka_unit_test(files_of_nanogpt_are_what_they_are_called),
         cmocka_unit_test(a_token_outside_is_named_with_the_vocabulary),
+        cmocka_unit_test(documents_come_back_with_their_marks),
+        cmocka_unit_test(every_token_of_a_shard_without_documents_has_a_loss),
+        cmocka_unit_test(bits_that_lie_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

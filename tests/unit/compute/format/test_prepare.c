@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/run/samples.h"
+#include "base/run/token_marks.h"
 #include "compute/format/export.h"
 #include "compute/format/llmc.h"
 #include "compute/format/prepare.h"
@@ -237,6 +238,105 @@ static void the_files_of_a_folder_are_taken_in_the_order_of_their_names(void **s
     dp_bpe_close(bpe);
     dp_buf_close(&bytes);
     dp_buf_close(&json);
+    tempdir_close(&dir);
+}
+
+/* Answers of twenty lengths, of which the longest do not fit into a window. */
+static void write_answers(const tempdir *dir, const char *name)
+{
+    dp_buf lines;
+    dp_buf_init(&lines, BUF_MAX);
+    for (int i = 0; i < 400; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "{\"prompt\": \"say %d times \", \"completion\": \"%.*s\"}\n%s",
+                 i, 2 * (i % 20 + 1),
+                 "light and darkness were over the waters and the deep, light and darkness said",
+                 i == 30 ? "nothing\n" : "");
+        CHECK_OK(dp_buf_append(&lines, dp_view_text(line)));
+    }
+    CHECK_OK(dp_file_write(dir->path, name, dp_buf_view(&lines), NULL));
+    dp_buf_close(&lines);
+}
+
+static void check_windows(const tempdir *dir, const char *name, const dp_manifest *m)
+{
+    char path[TEMPDIR_FILE_MAX];
+    dp_data data;
+    uint32_t x[64];
+    uint32_t y[64];
+    dp_buf shard = read_file(tempdir_file(dir, name, path));
+    const dp_hash root = dp_object_hash(dp_buf_view(&shard), NULL);
+    CHECK(m->n_shards == 1 && dp_hash_equal(&root, &m->shards[0].root));
+    CHECK(m->shards[0].bytes == shard.size && m->context == 64);
+    CHECK_OK(dp_data_open(&data, dp_buf_view(&shard), 300, m->val_per_mille, NULL));
+    CHECK(data.documents && dp_data_windows(&data, 64) == dp_manifest_samples(m));
+    CHECK(dp_data_val_windows(&data, 64) > 0);
+    for (uint64_t i = 0; i < dp_data_windows(&data, 64); i++) {
+        CHECK_OK(dp_data_sample(&data, 1, i, 64, x, y));
+        CHECK((x[0] & DP_TOKEN_BEGINS) != 0 && y[63] == DP_TOKEN_NO_LOSS);
+    }
+    dp_buf_close(&shard);
+}
+
+static void answers_are_packed_into_windows_of_the_run(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_why why = {{0}};
+    tempdir_open(&dir);
+    write_answers(&dir, "answers.jsonl");
+    dp_prepare_job job = {.text = tempdir_file(&dir, "answers.jsonl", path),
+                          .folder = tempdir_file(&dir, "out", folder)};
+    dp_manifest m = manifest_of(300);
+    m.context = 64;
+    m.val_per_mille = 100;
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_BADMSG);
+    CHECK(strstr(why.text, "answers.jsonl, line 32: not JSON") != NULL);
+    job.skip_bad_lines = true;
+    CHECK_OK(dp_prepare(&job, &m, &made, &why));
+    CHECK(made.counts.apart && made.counts.bad_lines == 1 && made.counts.losses > 400);
+    check_windows(&dir, "out/tokens-00000.bin", &m);
+    tempdir_close(&dir);
+}
+
+/* A folder of data knows no length of windows: they are those of each run that takes it. */
+static void documents_of_a_folder_are_packed_for_each_run(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX];
+    char data[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    char *words[1] = {path};
+    dp_tokenized tokenized;
+    dp_prepared made;
+    tempdir_open(&dir);
+    write_answers(&dir, "answers.jsonl");
+    tempdir_file(&dir, "answers.jsonl", path);
+    const dp_tokenize_job tokenize = {.paths = words,
+                                      .n_paths = 1,
+                                      .field = "text",
+                                      .vocab = 300,
+                                      .folder = tempdir_file(&dir, "data", data),
+                                      .skip_bad_lines = true,
+                                      .shard_tokens = 2000};
+    CHECK_OK(dp_tokenize(&tokenize, &tokenized, NULL));
+    CHECK(tokenized.sum.shards > 1);
+    const dp_prepare_job job = {.text = data, .folder = tempdir_file(&dir, "out", folder)};
+    dp_manifest m = manifest_of(300);
+    m.context = 64;
+    m.val_per_mille = 100;
+    CHECK_OK(dp_prepare(&job, &m, &made, NULL));
+    CHECK(made.counts.apart && made.counts.losses <= tokenized.counts.losses);
+    CHECK(made.counts.cut == 0 && made.counts.losses == tokenized.counts.losses);
+    check_windows(&dir, "out/tokens-00000.bin", &m);
+    m = manifest_of(300);
+    m.context = 10;
+    CHECK_OK(dp_prepare(&job, &m, &made, NULL));
+    CHECK(made.counts.cut > 0 && made.counts.losses < tokenized.counts.losses);
     tempdir_close(&dir);
 }
 
@@ -477,6 +577,8 @@ int main(void)
         cmocka_unit_test(a_state_is_exported_with_its_config),
         cmocka_unit_test(any_model_is_prepared_and_exported_as_it_came),
         cmocka_unit_test(files_of_no_model_are_named_with_their_fault),
+        cmocka_unit_test(answers_are_packed_into_windows_of_the_run),
+        cmocka_unit_test(documents_of_a_folder_are_packed_for_each_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

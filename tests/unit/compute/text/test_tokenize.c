@@ -359,6 +359,121 @@ static void damage_in_a_folder_is_found_and_named(void **state)
     desk_close(&d);
 }
 
+/* Questions and answers, with a bad line among them; a shard of them holds 100 tokens. */
+static void add_answers(desk *d, const char *name)
+{
+    dp_buf lines;
+    dp_buf_init(&lines, BUF_MAX);
+    for (int i = 0; i < LINES; i++) {
+        char line[160];
+        snprintf(line, sizeof line, "%s{\"prompt\": \"and %d the \", \"completion\": \"waters\"}\n",
+                 i == 7 ? "{\"prompt\": 3}\n" : "", i);
+        CHECK_OK(dp_buf_append(&lines, dp_view_text(line)));
+    }
+    add_file(d, name, dp_buf_view(&lines));
+    dp_buf_close(&lines);
+}
+
+static void prompts_and_answers_become_documents_that_are_kept_apart(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    add_answers(&d, "answers.jsonl");
+    d.job.shard_tokens = 100;
+    CHECK(dp_tokenize_keeps_apart(&d.job));
+    check_refused(&d, DP_BADMSG, "answers.jsonl, line 8: no object with texts");
+    d.job.skip_bad_lines = true;
+    const dp_tokenized made = run(&d);
+    CHECK(made.documents == LINES && made.counts.apart && made.counts.bad_lines == 1);
+    CHECK(strstr(made.counts.first_bad.text, "answers.jsonl, line 8: no object") != NULL);
+    dp_corpus_sum sum;
+    CHECK_OK(dp_corpus_verify(d.job.folder, &sum, NULL));
+    CHECK(sum.documents && sum.losses == made.counts.losses && sum.shards > 2);
+    uint64_t begins = 0;
+    for (uint32_t i = 0; i < sum.shards; i++) {
+        char name[32];
+        dp_shard shard;
+        snprintf(name, sizeof name, "tokens-%05u.bin", i);
+        dp_buf bytes = read_out(&d, name);
+        CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+        for (uint64_t t = 0; t < shard.n_tokens; t++) {
+            begins += (dp_shard_marks(&shard, t) & DP_MARK_BEGINS) != 0;
+        }
+        dp_buf_close(&bytes);
+    }
+    CHECK(begins == LINES); /* None goes on in the next shard. */
+    d.job.shard_tokens = 4;
+    check_refused(&d, DP_TOOBIG, "does not fit into a shard of 4"); /* No line's fault. */
+    desk_close(&d);
+}
+
+/* The rest of the lines are the same: the same shards, as if the bad one had not been there. */
+static void a_skipped_line_leaves_no_trace(void **state)
+{
+    (void)state;
+    char path[TEMPDIR_FILE_MAX];
+    desk d;
+    desk_open(&d);
+    add_text(&d, "a.jsonl", "{\"text\": \"sea and sky\"}\n{\"text\": \"sky\"}\n");
+    const dp_tokenized whole = run(&d);
+    d.job.tokenizer = tempdir_file(&d.dir, "out/" DP_CORPUS_TOKENIZER, path);
+    char again[TEMPDIR_FILE_MAX];
+    d.job.folder = tempdir_file(&d.dir, "again", again);
+    d.job.n_paths = 0;
+    d.job.skip_bad_lines = true;
+    add_text(&d, "b.jsonl",
+             "{\"text\": \"sea and sky\"}\n{\"text\": \nnothing\n{\"text\": \"sky\"}\n{}");
+    const dp_tokenized rest = run(&d);
+    CHECK(dp_hash_equal(&whole.sum.root, &rest.sum.root));
+    CHECK(rest.documents == 2 && rest.counts.bad_lines == 3 && !rest.counts.apart);
+    CHECK(strstr(rest.counts.first_bad.text, "b.jsonl, line 2: not JSON") != NULL);
+    desk_close(&d);
+}
+
+static void documents_are_packed_where_a_window_is_given(void **state)
+{
+    (void)state;
+    desk d;
+    dp_shard shard;
+    desk_open(&d);
+    add_answers(&d, "answers.jsonl");
+    d.job.skip_bad_lines = true;
+    d.job.window = 32;
+    const dp_tokenized made = run(&d);
+    dp_buf bytes = read_out(&d, "tokens-00000.bin");
+    CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+    CHECK(made.sum.shards == 1 && (shard.n_tokens - 1) % 32 == 0);
+    for (uint64_t i = 0; i < shard.n_tokens; i += 32) {
+        CHECK((dp_shard_marks(&shard, i) & DP_MARK_BEGINS) != 0);
+    }
+    CHECK(made.counts.cut == 0 && made.counts.left_out == 0);
+    dp_buf_close(&bytes);
+    d.job.window = 2; /* The prompts alone are longer. */
+    check_refused(&d, DP_BADARG, "no token in the input");
+    desk_close(&d);
+}
+
+static void the_first_line_decides_whether_documents_are_kept_apart(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    add_text(&d, "a.jsonl",
+             "\n{\"text\": \"sea\"}\n{\"prompt\": \"sea\", \"completion\": \"sky\"}\n");
+    CHECK(!dp_tokenize_keeps_apart(&d.job));
+    check_refused(&d, DP_BADMSG, "line 3: no object with a text");
+    d.job.format = DP_INPUT_DOCUMENTS;
+    CHECK(run(&d).counts.apart);
+    d.job.format = DP_INPUT_AUTO;
+    d.job.n_paths = 0;
+    add_text(&d, "a.jsonl", "\n{\"prompt\": \"sea\", \"completion\": \"sky\"}\n");
+    add_text(&d, "b.txt", "sea and sky");
+    CHECK(dp_tokenize_keeps_apart(&d.job));
+    check_refused(&d, DP_BADARG, "b.txt is not JSON lines");
+    desk_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +485,10 @@ int main(void)
         cmocka_unit_test(a_pipe_is_read_as_a_file_where_once_is_enough),
         cmocka_unit_test(a_pipe_is_no_input_to_train_a_tokenizer_on),
         cmocka_unit_test(damage_in_a_folder_is_found_and_named),
+        cmocka_unit_test(prompts_and_answers_become_documents_that_are_kept_apart),
+        cmocka_unit_test(a_skipped_line_leaves_no_trace),
+        cmocka_unit_test(documents_are_packed_where_a_window_is_given),
+        cmocka_unit_test(the_first_line_decides_whether_documents_are_kept_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,66 @@
+/* A line of JSON as one document: its text, and the parts of it that a model learns to write. Makes
+ * tokens with marks (compute/data/shard.h) of it. Opens no files.
+ *
+ *   {"text": T}                       all of T has a loss
+ *   {"prompt": P, "completion": C}    P and C behind each other; C and the token after it have one
+ *   {"input": P, "output": C}         the same
+ *
+ * Other fields may be anything. */
+#ifndef DP_COMPUTE_TEXT_DOCUMENT_H
+#define DP_COMPUTE_TEXT_DOCUMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "compute/text/bpe.h"
+#include "compute/text/jsonl.h"
+
+enum { DP_DOCUMENT_SPANS_MAX = 256 /* each costs one more pass of the tokenizer */ };
+
+/* Bytes [begin, end) of a text. */
+typedef struct dp_span {
+    size_t begin;
+    size_t end;
+} dp_span;
+
+/* The tokens around each document. */
+typedef struct dp_document_ends {
+    const uint32_t *before; /* borrowed */
+    size_t n_before;
+    uint32_t after;
+    bool has_after;
+} dp_document_ends;
+
+typedef struct dp_document {
+    dp_jsonl line;
+    dp_buf text;
+    dp_span spans[DP_DOCUMENT_SPANS_MAX]; /* with a loss, in order */
+    size_t n_spans;
+    bool open_end; /* the last span goes on to the token after the text */
+    dp_tokens tokens;
+    dp_buf marks;   /* a byte for each token: dp_mark bits */
+    dp_tokens room; /* of dp_document_encode */
+} dp_document;
+
+void dp_document_init(dp_document *document);
+void dp_document_close(dp_document *document);
+
+/* True if an object of JSON lines is a document of the kinds above, and has no text in this field:
+ * the first line of a file tells how its lines are read. Accepts any bytes. */
+bool dp_document_is(dp_document *document, dp_view line, const char *field);
+/* Reads a line: text and spans. An empty text for a blank line. field: the one of {"text"}. Accepts
+ * any bytes. DP_BADMSG (none of the kinds above), DP_TOOBIG, DP_NOMEM; why does not name the
+ * line. */
+DP_MUST dp_status dp_document_read(dp_document *document, dp_view line, const char *field,
+                                   dp_why *why);
+/* Makes tokens and marks of the text that was read. A span begins with the first token that differs
+ * from those of the text before it alone, so that a token of both prompt and answer has a loss. The
+ * first token of a document has none. The statuses of dp_encode. */
+DP_MUST dp_status dp_document_encode(dp_document *document, dp_encoder *encoder,
+                                     const dp_document_ends *ends, dp_why *why);
+/* Tokens with a loss among the first count, which is at most tokens.count. */
+size_t dp_document_losses(const uint8_t *marks, size_t count);
+
+#endif

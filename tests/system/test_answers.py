@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Prompts with answers: the loss falls on the answers alone, in `dpnode train` and in a run of two; bad lines are named."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import BINARIES, SystemTest, wait_for  # noqa: E402
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# A letter of a prompt is noise of 4.7 bits, which no model learns; an answer follows from the mark before it.
+NOISE_BITS = 4.7
+MANIFEST = systemtest.TINY.replace("context: 32", "context: 64")
+
+
+def lines(count, bad=()):
+    draw = random.Random(5)
+    made = []
+    for i in range(count):
+        mark = draw.choice("XY")
+        noise = "".join(draw.choices(LETTERS, k=20))
+        made.append(json.dumps({"prompt": f"{noise} {mark}:", "completion": " water" if mark == "X" else " light"}))
+        if i in bad:
+            made.append('{"prompt": "cut off')
+    return "\n".join(made) + "\n"
+
+
+class Answers(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.manifest = self.file("run.yaml", MANIFEST)
+        self.data = self.file("answers.jsonl", lines(2000))
+        self.spoilt = self.file("spoilt.jsonl", lines(400, bad=(10, 300)))
+
+    def dpnode(self, *words):
+        return subprocess.run([os.path.join(BINARIES, "dpnode"), *words], capture_output=True, text=True, timeout=120, check=False,
+                              env={**os.environ, "DPNODE_SOCKET": "/nonexistent/s", "LC_ALL": "C"})
+
+    def train(self, text, name, *words):
+        """Its lines as objects."""
+        done = self.dpnode("train", self.manifest, "--text", text, "--out", os.path.join(self.folder.path, name), "--json", *words)
+        self.assertEqual(done.returncode, 0, done)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_training_alone_learns_the_answers(self):
+        events = self.train(self.data, "out", "--steps", "300", "--threads", "1")
+        data = next(e for e in events if e["event"] == "data")
+        self.assertGreater(data["losses"], 2000)
+        self.assertLess(data["losses"], data["tokens"] / 3)
+        self.assertEqual((data["cut"], data["left_out"]), (0, 0))
+        steps = [e for e in events if e["event"] == "step"]
+        self.assertGreater(steps[0]["loss"], 4)
+        self.assertLess(steps[-1]["loss"], 1)
+        score = json.loads(self.dpnode("eval", os.path.join(self.folder.path, "out"), "--json").stdout)
+        self.assertLess(score["bits_per_byte"], 1)  # Noise would keep it above three.
+        # The model has not learned the prompts: the same lines as plain text have their noise.
+        plain = self.file("plain.txt", "".join(json.loads(line)["prompt"] for line in lines(50).splitlines()))
+        score = json.loads(self.dpnode("eval", os.path.join(self.folder.path, "out"), "--data", plain, "--json").stdout)
+        self.assertGreater(score["bits_per_byte"], NOISE_BITS / 2)
+
+    def test_a_killed_training_ends_with_the_same_bytes(self):
+        whole = self.train(self.data, "whole", "--steps", "40", "--threads", "1")
+        self.train(self.data, "parts", "--steps", "25", "--threads", "1")
+        done = self.dpnode("train", "--resume", "--out", os.path.join(self.folder.path, "parts"), "--steps", "40", "--json")
+        self.assertEqual(done.returncode, 0, done)
+        end = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual((end["step"], end["hash"]), (40, whole[-1]["hash"]))
+
+    def test_bad_lines_are_named_or_counted(self):
+        out = os.path.join(self.folder.path, "out")
+        done = self.dpnode("train", self.manifest, "--text", self.spoilt, "--out", out, "--steps", "1", "--json")
+        self.assertEqual(done.returncode, 65, done)
+        self.assertIn("spoilt.jsonl, line 12: not JSON", json.loads(done.stdout.splitlines()[-1])["error"]["why"])
+        data = next(e for e in self.train(self.spoilt, "out", "--steps", "1", "--skip-bad-lines") if e["event"] == "data")
+        self.assertEqual(data["bad_lines"], 2)
+        self.assertIn("spoilt.jsonl, line 12: not JSON", data["first_bad"])
+        done = self.dpnode("data", "tokenize", self.spoilt, "--out", os.path.join(self.folder.path, "data"), "--skip-bad-lines")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("2 lines were skipped; the first: ", done.stdout)
+        self.assertIn("tokens have a loss", done.stdout)
+
+    def test_a_folder_of_data_is_packed_for_the_run(self):
+        data = os.path.join(self.folder.path, "data")
+        self.assertEqual(self.dpnode("data", "tokenize", self.data, "--vocab", "300", "--out", data).returncode, 0)
+        checked = json.loads(self.dpnode("data", "verify", data, "--json").stdout)
+        told = next(e for e in self.train(data, "out", "--steps", "2") if e["event"] == "data")
+        self.assertEqual(told["losses"], checked["losses"])
+        self.assertEqual(told["tokens"], checked["tokens"] + told["padding"] + 1)
+
+    def test_two_members_learn_the_answers(self):
+        first = self.folder.node("node1").start()
+        self.fails("E0304", 65, first.ask, "run", "create", self.manifest, "--text", self.spoilt)
+        created = first.create(self.manifest, "--text", self.data, "--skip-bad-lines")
+        second = self.joined("node2", created["invite"])
+
+        def learned():
+            score = second.ask("eval", "-n", "500")
+            return score["bits_per_byte"] < 1 and score
+        wait_for(lambda: second.run().get("counted", 0) >= 2, 30, "node2 is counted")
+        score = wait_for(learned, 60, "the answers are learned")
+        self.assertGreater(score["tokens"], 0)
+        rounds = [r for r in first.lines("rounds", "-n", "100") if r["listed"] == 2]
+        self.assertTrue(rounds, "a record of both")
+        self.assertTrue(all(m["tokens"] > 0 for r in rounds for m in r["peers"]))
+        audit = first.ask("audit")
+        self.assertEqual((audit["n_findings"], audit["twice"]), (0, 0))
+
+
+if __name__ == "__main__":
+    systemtest.main()
