@@ -39,13 +39,15 @@
  * T->D READY_AT {round, root}
  *     Answers INIT and LOAD. root: object hash of the bytes of the state.
  *
- * D->T RESTORE {round, kind, settle, clip, lambda, steps, tokens, cuts?, taken?}   fds: a, blob?
+ * D->T RESTORE {round, kind, settle, clip, lambda, steps, tokens, carried?, cuts?, taken?}
+ *                fds: a, blob?
  *     After LOAD, which empties all work buffers: restores a vector a of an earlier process.
  *     kind FROZEN: F := lambda a; steps and tokens are the work in F and count as done.
- *     kind PENDING: blob was published and tokens are those of that publication. settle NONE: it
- *     is pending again. INCLUDED: e := lambda beta (a - clip decode(blob)). LEFT_OUT: e := lambda
- *     a, and the tokens are carried. cuts: those of its round; bit p of taken says that part p
- *     counts the publication, and on the other parts e := lambda a.
+ *     kind PENDING: blob was published, steps and tokens are those of that publication, and carried
+ *     of the tokens it carried. settle NONE: it is pending again. INCLUDED: e := lambda beta (a -
+ *     clip decode(blob)). LEFT_OUT: e := lambda a, and the tokens are carried. cuts: those of its
+ *     round; bit p of taken says that part p counts the publication, and on the other parts e :=
+ *     lambda a.
  *
  * D->T TRAIN {round, tokens, leased, own, lease: [first, count, ...]}
  *     Trains for this round. round 0 pauses steps until the next TRAIN and keeps everything.
@@ -53,10 +55,12 @@
  *     (base/run/reach.h), at most DP_LEASE_RANGES_MAX, in the order of use; leased: samples of the
  *     lease before the first range. The trainer continues there, or farther on if it has come
  *     farther; after the last range it uses its own line from sample own on, or farther.
- * T->D STEP {round, steps, tokens, loss, skipped?, spikes?, computed_us?, trained_us?, data_us?,
- *            publish_us?, apply_us?, state_us?, tell_us?, celsius?, watts?}
+ * T->D STEP {round, steps, tokens, loss, skipped?, spikes?, again?, computed_us?, trained_us?,
+ *            data_us?, publish_us?, apply_us?, state_us?, tell_us?, celsius?, watts?}
  *     Totals since the last publication, at most 10 messages per second. skipped: dropped steps,
- *     spikes of which had a loss spike; the others were not finite. The times count from the start
+ *     spikes of which had a loss spike; the others were not finite. again: these are of a
+ *     publication that a record left out, and a publication of now would have them; in a run of any
+ *     model, without a script, also after APPLY and RESTORE. The times count from the start
  *     of the trainer: trained_us, from TRAIN to its end; computed_us of it, for local steps; the
  *     other times are the rest (dp_trainer_spent). An absent number is 0. celsius, watts: of the
  *     device that computes, as read in the last seconds; 0: not known.

@@ -53,6 +53,7 @@ typedef enum field_id {
     OK,
     FOREIGN,
     LACKS,
+    AGAIN,
     SEED,
     ITEMS,
     LEASED,
@@ -140,6 +141,7 @@ static const dp_trainer_field fields[FIELD_COUNT] = {
     [OK] = FIELD("ok", DP_FIELD_BOOL, ok),
     [FOREIGN] = FIELD("foreign", DP_FIELD_BOOL, foreign),
     [LACKS] = FIELD("lacks", DP_FIELD_BOOL, lacks),
+    [AGAIN] = FIELD("again", DP_FIELD_BOOL, again),
     [SEED] = FIELD("seed", DP_FIELD_U64, seed),
     [TEMPERATURE] = FIELD("temperature", DP_FIELD_F64, temperature),
     [TOP_K] = FIELD("top_k", DP_FIELD_U32, top_k),
@@ -211,17 +213,17 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_READY_AT] = {.name = "ready_at", .fields = BIT(ROUND) | BIT(ROOT)},
     [DP_TRAINER_RESTORE] = {.name = "restore",
                             .fields = BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) |
-                                      BIT(LAMBDA) | BIT(STEPS) | BIT(TOKENS) | BIT(CUTS) |
-                                      BIT(TAKEN),
-                            .optional = BIT(CUTS) | BIT(TAKEN)},
+                                      BIT(LAMBDA) | BIT(STEPS) | BIT(TOKENS) | BIT(CARRIED) |
+                                      BIT(CUTS) | BIT(TAKEN),
+                            .optional = BIT(CARRIED) | BIT(CUTS) | BIT(TAKEN)},
     [DP_TRAINER_TRAIN] = {.name = "train",
                           .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
-                                   BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS | BIT(CELSIUS) |
-                                   BIT(WATTS),
-                         .optional =
-                             BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS | BIT(CELSIUS) | BIT(WATTS)},
+                                   BIT(SKIPPED) | BIT(SPIKES) | BIT(AGAIN) | SPENT_BITS |
+                                   BIT(CELSIUS) | BIT(WATTS),
+                         .optional = BIT(SKIPPED) | BIT(SPIKES) | BIT(AGAIN) | SPENT_BITS |
+                                     BIT(CELSIUS) | BIT(WATTS)},
     [DP_TRAINER_PUBLISH] = {.name = "publish",
                             .fields = BIT(ROUND) | BIT(DENSE) | BIT(CUTS) | BIT(KEEP),
                             .optional = BIT(CUTS) | BIT(KEEP)},

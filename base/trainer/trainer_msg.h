@@ -69,6 +69,7 @@ typedef struct dp_trainer_msg {
     bool ok;
     bool foreign;
     bool lacks;
+    bool again; /* STEP: of a publication that was left out */
     uint64_t seed;
     double temperature; /* SAMPLE */
     double top_p;

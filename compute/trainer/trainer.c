@@ -309,15 +309,28 @@ static double mean_loss(const dp_trainer_tally *tally)
     return seen > 0 ? tally->loss_sum / seen : 0;
 }
 
-dp_trainer_progress dp_trainer_progress_of(const dp_trainer *t)
+static dp_trainer_progress told(const dp_trainer *t, const dp_trainer_tally *tally)
 {
     return (dp_trainer_progress){.round = t->aim_round,
-                                 .steps = t->open.steps,
-                                 .skipped = t->open.skipped,
-                                 .spikes = t->open.spikes,
-                                 .tokens = t->open.tokens,
-                                 .carried = t->open.carried,
-                                 .loss = mean_loss(&t->open)};
+                                 .steps = tally->steps,
+                                 .skipped = tally->skipped,
+                                 .spikes = tally->spikes,
+                                 .tokens = tally->tokens,
+                                 .carried = tally->carried,
+                                 .loss = mean_loss(tally)};
+}
+
+dp_trainer_progress dp_trainer_progress_of(const dp_trainer *t)
+{
+    return told(t, &t->open);
+}
+
+dp_trainer_progress dp_trainer_offer(const dp_trainer *t)
+{
+    const dp_trainer_tally offered = dp_trainer_offered(t);
+    dp_trainer_progress offer = told(t, &offered);
+    offer.again = t->open.tokens == 0 && offered.tokens > 0;
+    return offer;
 }
 
 const char *dp_trainer_problem(const dp_trainer *t)

@@ -100,9 +100,11 @@ typedef struct dp_trainer_earlier {
     uint32_t clip; /* Q16, of an included publication */
     /* Q16: how far work has aged while the node was away; unused for one that is pending again. */
     uint32_t lambda;
-    /* FROZEN: steps of the work in F, which count as done here so that F keeps its weight. */
+    /* FROZEN: steps of the work in F, which count as done here so that F keeps its weight. PENDING:
+     * of the publication. */
     uint32_t steps;
     uint64_t tokens;   /* FROZEN: the same; PENDING: tokens of the publication with carried ones */
+    uint64_t carried;  /* PENDING: these */
     dp_part_cuts cuts; /* INCLUDED in a round of parts: its cuts */
     uint32_t taken;    /* bit p: part p counts it; on other parts e = lambda a */
     dp_view a;
@@ -141,9 +143,14 @@ typedef struct dp_trainer_progress {
     uint64_t tokens;
     uint64_t carried; /* tokens of left-out publications, whose work is in e */
     double loss;      /* mean over these steps; 0 without steps */
+    bool again;       /* of an offer: the steps are of a publication that was left out */
 } dp_trainer_progress;
 
 dp_trainer_progress dp_trainer_progress_of(const dp_trainer *trainer);
+/* Gives what a publication of now would tell: progress. In a run of any model, where no step may
+ * come any more, progress without tokens is given with the steps and tokens of the publication that
+ * was left out last, which are then not in carried. */
+dp_trainer_progress dp_trainer_offer(const dp_trainer *trainer);
 
 /* Microseconds since open in which the backend computed local steps, and nothing else. */
 uint64_t dp_trainer_computed_us(const dp_trainer *trainer);

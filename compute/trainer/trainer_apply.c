@@ -11,7 +11,7 @@ static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
         if (dp_broken(22)) {
             DP_TRY(t->backend->scale(t->engine, DP_VECTOR_E, t->manifest.feedback_beta_milli * 65));
         }
-        t->open.carried += t->pending_tally.carried + t->pending_tally.tokens;
+        dp_trainer_keep_unsent(t, &t->pending_tally);
     }
     t->left_out = record->settle == DP_SETTLE_INCLUDED ? 0 : t->left_out + 1;
     t->pending = false;
@@ -76,6 +76,7 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
 static dp_status forget_progress(dp_trainer *t)
 {
     t->open = (dp_trainer_tally){0};
+    t->unsent = (dp_trainer_tally){0};
     dp_trainer_drop_lease(t);
     return dp_trainer_drop_step(t);
 }

@@ -81,6 +81,9 @@ struct dp_trainer {
     bool apart;   /* the publication is encoded without e, which joins A afterwards */
     bool pending; /* A and ANCHOR are in use */
     dp_trainer_tally pending_tally;
+    /* In a run of any model: the publication that was left out last, whose work is in e; its tokens
+     * are counted in open.carried, too. Empty once it is in another publication. */
+    dp_trainer_tally unsent;
     uint32_t left_out;    /* publications left out in a row, up to the last settled one */
     dp_view pending_blob; /* lent by the engine, or of restored */
     dp_buf restored;
@@ -127,6 +130,11 @@ static inline dp_vector dp_trainer_anchor(const dp_trainer *trainer)
 /* Vectors of the outer optimizer in a state: 0; 1, momentum, a vector of the engine; 2, the moments
  * of AdamW in gradients. */
 uint32_t dp_trainer_moments(const dp_trainer *trainer);
+
+/* Gives what a publication of now would tell. */
+dp_trainer_tally dp_trainer_offered(const dp_trainer *trainer);
+/* A record left this publication out. */
+void dp_trainer_keep_unsent(dp_trainer *trainer, const dp_trainer_tally *tally);
 
 /* Forget the step under way. */
 DP_MUST dp_status dp_trainer_drop_step(dp_trainer *trainer);

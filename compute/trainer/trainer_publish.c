@@ -1,7 +1,30 @@
 /* The trainer's publications, which are encoded while it trains on. */
+#include "base/assert.h"
 #include "compute/backend/backend_cpu.h"
 #include "compute/model/state.h"
 #include "compute/trainer/trainer_inside.h"
+
+void dp_trainer_keep_unsent(dp_trainer *t, const dp_trainer_tally *tally)
+{
+    t->open.carried += tally->carried + tally->tokens;
+    if (dp_manifest_external(&t->manifest)) {
+        t->unsent = *tally;
+    }
+}
+
+dp_trainer_tally dp_trainer_offered(const dp_trainer *t)
+{
+    dp_trainer_tally offered = t->open;
+    if (offered.tokens == 0) {
+        dp_assert(offered.carried >= t->unsent.tokens);
+        offered.steps += t->unsent.steps;
+        offered.restored += t->unsent.restored;
+        offered.loss_sum += t->unsent.loss_sum;
+        offered.tokens = t->unsent.tokens;
+        offered.carried -= t->unsent.tokens;
+    }
+    return offered;
+}
 
 /* Local work that is not finite cannot be published, now or later. */
 static dp_status drop_local_work(dp_trainer *t)
@@ -10,6 +33,7 @@ static dp_status drop_local_work(dp_trainer *t)
     const uint64_t carried = t->open.carried;
     t->gradients.ready = false;
     t->open = (dp_trainer_tally){.carried = carried};
+    t->unsent = (dp_trainer_tally){0};
     t->step_count = 0;
     t->losses = (dp_spike){0};
     DP_TRY(b->copy(t->engine, DP_VECTOR_X, dp_trainer_anchor(t)));
@@ -48,7 +72,10 @@ dp_status dp_trainer_publish_start(dp_trainer *t, bool dense, uint32_t keep)
     if (t->pending || t->publishing) {
         return DP_BUSY;
     }
-    const dp_codec codec = codec_of(t, dense, keep);
+    const dp_trainer_tally offered = dp_trainer_offered(t);
+    /* Work that was left out is in e, which a dense publication would leave for later. */
+    const bool of_e = t->open.tokens == 0 && t->unsent.tokens > 0;
+    const dp_codec codec = codec_of(t, dense && !of_e, keep);
     /* A dense publication leaves e, the rest of a sparse codec, to later ones: sent at once, the
      * unsent rest of many rounds took the model from 2.07 to 2.91 nats per byte
      * (docs/records/learning-quality-2026-11.md, a return from gossip). */
@@ -64,8 +91,9 @@ dp_status dp_trainer_publish_start(dp_trainer *t, bool dense, uint32_t keep)
     DP_TRY(status);
     DP_TRY(t->backend->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_X));
     t->publishing = true;
-    t->pending_tally = t->open;
+    t->pending_tally = offered;
     t->open = (dp_trainer_tally){0};
+    t->unsent = (dp_trainer_tally){0};
     return DP_OK;
 }
 

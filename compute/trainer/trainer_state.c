@@ -29,6 +29,7 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
     t->pending_blob = (dp_view){0};
     dp_alignment_forget(&t->own);
     t->open = (dp_trainer_tally){0};
+    t->unsent = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
     t->left_out = 0;
     t->step_count = 0;
@@ -141,6 +142,17 @@ static dp_status restore_frozen(dp_trainer *t, dp_view f, uint32_t lambda)
     return status;
 }
 
+/* Its losses are unknown. */
+static dp_trainer_tally tally_of(const dp_trainer_earlier *earlier)
+{
+    const uint64_t carried =
+        earlier->carried < earlier->tokens ? earlier->carried : earlier->tokens;
+    return (dp_trainer_tally){.steps = earlier->steps,
+                              .restored = earlier->steps,
+                              .tokens = earlier->tokens - carried,
+                              .carried = carried};
+}
+
 /* e as the settled publication left it. */
 static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earlier)
 {
@@ -153,7 +165,10 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
         if (dp_broken(20)) {
             DP_TRY(t->backend->add(t->engine, DP_VECTOR_E, DP_VECTOR_A));
         }
-        t->open.carried += earlier->lambda > 0 ? earlier->tokens : 0;
+        if (earlier->lambda > 0) {
+            const dp_trainer_tally tally = tally_of(earlier);
+            dp_trainer_keep_unsent(t, &tally);
+        }
         t->left_out = 1;
     }
     return t->backend->scale(t->engine, DP_VECTOR_E, earlier->lambda);
@@ -178,6 +193,6 @@ dp_status dp_trainer_restore(dp_trainer *t, const dp_trainer_earlier *earlier)
         return restore_residual(t, earlier);
     }
     DP_TRY(keep_pending(t, earlier->a, earlier->blob));
-    t->pending_tally = (dp_trainer_tally){.tokens = earlier->tokens};
+    t->pending_tally = tally_of(earlier);
     return DP_OK;
 }

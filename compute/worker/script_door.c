@@ -123,6 +123,15 @@ void dp_script_enter_step(dp_script *s)
     }
 }
 
+/* In a run of any model no step may come to work that a record has left out, or that a RESTORE has
+ * brought back. */
+static void tell_what_is_left(dp_script *s)
+{
+    if (dp_manifest_external(dp_trainer_manifest(s->setup.trainer))) {
+        (void)dp_script_tell_steps(s, false);
+    }
+}
+
 void dp_script_leave(dp_script *s, dp_script_change change)
 {
     if (s == NULL) {
@@ -132,6 +141,8 @@ void dp_script_leave(dp_script *s, dp_script_change change)
         s->session.moved = s->session.moved || change == DP_SCRIPT_MOVED;
         s->session.assign = s->session.assign || change == DP_SCRIPT_SET;
         dp_script_set_word(s);
+    } else if (change != DP_SCRIPT_SAME) {
+        tell_what_is_left(s);
     }
     if (s->session.waits || s->session.draws > 0 || s->cut) {
         wake(s);
@@ -186,7 +197,9 @@ static void add_news(const dp_script *s, dp_trainer_progress *done)
 
 bool dp_script_tell_steps(dp_script *s, bool news)
 {
-    dp_script_progress progress = {.done = dp_trainer_progress_of(s->setup.trainer),
+    const dp_trainer *const t = s->setup.trainer;
+    dp_script_progress progress = {.done = has_script(s) ? dp_trainer_progress_of(t)
+                                                         : dp_trainer_offer(t),
                                    .trained_us = s->trained_us,
                                    .computed_us = s->trained_us - s->looked_us};
     if (progress.done.steps == 0 || progress.done.tokens == 0) {

@@ -37,7 +37,8 @@ typedef struct dp_script_setup {
     void (*present)(void *context, uint32_t pid);
     /* A copy that was asked for was made, or will never come. */
     void (*copied)(void *context);
-    /* It has taken steps; at most ten times a second. */
+    /* It has taken steps; at most ten times a second. Without a script, also on the thread that
+     * leaves: a publication would have these steps. */
     void (*stepped)(void *context, const dp_script_progress *progress);
 } dp_script_setup;
 

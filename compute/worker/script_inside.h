@@ -98,8 +98,9 @@ DP_MUST dp_status dp_script_give_moves(dp_script *script);
  * something, and so that a script that dies or whose steps are long loses little. */
 bool dp_script_wants_copy(const dp_script *script);
 /* Tells the worker of steps since the last publication: those of copies, and with news those that
- * the script says that it took since. False, and nothing is told, if no copy has any with tokens,
- * as then none could be published. */
+ * the script says that it took since; without a script what a publication of now would offer.
+ * False, and nothing is told, if there are none with tokens, as then none could be published. Under
+ * the lock, either thread. */
 bool dp_script_tell_steps(dp_script *script, bool news);
 /* Either thread: the word says what there is to do. */
 void dp_script_set_word(dp_script *script);

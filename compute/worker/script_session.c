@@ -98,9 +98,6 @@ void dp_script_session_end(dp_script *s)
     if (on->fd < 0) {
         return;
     }
-    if (was_welcome) {
-        (void)dp_script_tell_steps(s, false); /* The last of them, before it is gone. */
-    }
     dp_script_welcome_unmap(on);
     close(on->fd);
     if (on->process >= 0) {
@@ -116,6 +113,7 @@ void dp_script_session_end(dp_script *s)
         s->asked = false;
         s->setup.copied(s->setup.context);
     }
+    (void)dp_script_tell_steps(s, false); /* The last of them, before it is gone. */
     s->setup.present(s->setup.context, 0);
 }
 

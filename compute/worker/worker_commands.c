@@ -71,6 +71,7 @@ static dp_status do_restore(dp_worker *w, const dp_worker_command *c, dp_why *wh
                                             .lambda = c->msg.lambda,
                                             .steps = c->msg.steps,
                                             .tokens = c->msg.tokens,
+                                            .carried = c->msg.carried,
                                             .cuts = c->msg.cuts,
                                             .taken = c->msg.taken,
                                             .a = a,
@@ -136,7 +137,7 @@ static bool defer(dp_worker *w, const dp_worker_command *c)
 
 static dp_status publish(dp_worker *w, const dp_trainer_msg *msg)
 {
-    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    const dp_trainer_progress done = dp_trainer_offer(w->trainer);
     const dp_reach reach = dp_trainer_reach(w->trainer);
     dp_laps_enter(&w->laps, DP_LAP_PUBLISH);
     DP_TRY(dp_trainer_publish_start(w->trainer, msg->dense, msg->keep));

@@ -33,6 +33,7 @@ static void on_stepped(void *context, const dp_script_progress *progress)
                            .loss = progress->done.loss,
                            .skipped = progress->done.skipped,
                            .spikes = progress->done.spikes,
+                           .again = progress->done.again,
                            .computed_us = progress->computed_us,
                            .trained_us = progress->trained_us};
     w->scripted_us = progress->computed_us;

@@ -58,7 +58,9 @@ static void progress(dp_driver *driver, const dp_trainer_msg *msg)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
     note_skipped(driver, msg, now);
-    const bool goes_on = driver->step_ms != 0 && msg->steps > driver->step_count &&
+    /* In a run of any model STEP also tells of work that waits without a script. */
+    const bool works = !dp_manifest_external(&driver->manifest) || driver->script_pid != 0;
+    const bool goes_on = works && driver->step_ms != 0 && msg->steps > driver->step_count &&
                          msg->tokens > driver->step_tokens;
     const uint64_t elapsed = now - driver->step_ms;
     uint64_t step_us = 0;
@@ -70,6 +72,7 @@ static void progress(dp_driver *driver, const dp_trainer_msg *msg)
     driver->step_ms = now;
     driver->step_count = msg->steps;
     driver->step_tokens = msg->tokens;
+    driver->unsent_tokens = msg->again ? 0 : msg->tokens;
     driver->loss = msg->loss;
     dp_usage_told(&driver->usage, msg->computed_us, msg->trained_us);
     driver->spent = msg->spent;
@@ -305,6 +308,9 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
     case DP_TRAINER_PUBLISHED:
     case DP_TRAINER_FROZEN:
     case DP_TRAINER_REDUCED:
+        if (msg->kind == DP_TRAINER_PUBLISHED) {
+            driver->unsent_tokens = 0;
+        }
         if (is_as_asked(msg, &wait)) {
             dp_driver_publication_store(driver, msg, fds, n_fds);
         } else {

@@ -118,6 +118,7 @@ static void start_restore(dp_driver *driver, const dp_action *action)
     job->msg.lambda = action->u.restore.lambda;
     job->msg.steps = action->u.restore.steps;
     job->msg.tokens = action->u.restore.tokens;
+    job->msg.carried = action->u.restore.carried;
     job->msg.cuts = action->u.restore.cuts;
     job->msg.taken = action->u.restore.taken;
     job->roots[0] = action->u.restore.a_root;

@@ -210,6 +210,18 @@ static void tell_after_death(dp_driver *driver, char *text, size_t size)
     }
 }
 
+/* In a run of any model: a script may not come again, and then nobody takes these steps. */
+static void note_lost_steps(dp_driver *driver)
+{
+    if (driver->unsent_tokens > 0 && dp_manifest_external(&driver->manifest)) {
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "script.lost", 0, NULL,
+                         "steps of a script on %llu tokens were in no update when the trainer "
+                         "ended: they are lost, and their samples are drawn again",
+                         (unsigned long long)driver->unsent_tokens);
+    }
+    driver->unsent_tokens = 0;
+}
+
 static void on_down(void *context, const char *cause)
 {
     dp_driver *driver = context;
@@ -234,6 +246,7 @@ static void on_down(void *context, const char *cause)
     tell_after_death(driver, after, sizeof after);
     dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.down", 0, NULL,
                      "the trainer %s%s", cause, after);
+    note_lost_steps(driver);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
     dp_suspension_act(driver->daemon->suspension);
 }
@@ -278,6 +291,7 @@ void dp_driver_trainer_open(dp_driver *driver)
 
 void dp_driver_trainer_close(dp_driver *driver)
 {
+    note_lost_steps(driver);
     drop_waits(driver, "the daemon is stopping");
     dp_driver_publication_drop(driver);
     dp_driver_commands_drop(driver);

@@ -231,15 +231,16 @@ typedef struct dp_action {
             uint64_t round;
             dp_hash a_root; /* or F */
             dp_hash blob_root;
-            /* of the publication in records; blob_root but in rounds of parts */
-            dp_hash ready_root;
+            dp_hash
+                ready_root;    /* of the publication in records; blob_root but in rounds of parts */
             dp_part_cuts cuts; /* of its round */
             uint32_t taken;    /* included: bit p, part p counts it */
             uint32_t settle;   /* dp_settle of base/trainer/trainer_msg.h */
             uint32_t clip;     /* Q16 */
             uint32_t lambda;   /* Q16 */
-            uint32_t steps;    /* that F holds: its weight comes back with it; 0 of a publication */
-            uint64_t tokens; /* that F holds, or that the publication told, carried ones included */
+            uint32_t steps;    /* that F holds, so that its weight comes back, or that it told */
+            uint64_t tokens;   /* the same, with those that it carried: */
+            uint64_t carried;
         } restore;
         struct {
             uint64_t round;

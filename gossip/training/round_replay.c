@@ -104,8 +104,10 @@ void dp_train_replay(dp_node *node)
     action->u.apply.alpha = row->alpha;
     action->u.apply.lambda = discount(node, row);
     dp_mix_faded(node->mix, action->u.apply.lambda);
-    if (action->u.apply.lambda == 0 && node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
-        train->steps = 0; /* It told of its one gradient once, and now drops it. */
+    if (action->u.apply.lambda == 0 &&
+        (node->manifest.exchange == DP_EXCHANGE_GRADIENTS || node->leftover)) {
+        train->steps =
+            0; /* It told of its gradient, or of a script's work, once and now drops it. */
     }
     action->u.apply.settle = settle_of(node, row, &action->u.apply.clip);
     action->u.apply.n_items = row->n;

@@ -160,6 +160,7 @@ void dp_train_unload(dp_node *node)
     train->steps =
         0; /* A loaded state has none, and no record may list a publication of 0 steps. */
     train->tokens = 0;
+    node->leftover = false;
     if (train->training) {
         dp_out_add(&node->out, DP_DO_TRAIN_STOP);
         train->training = false;
@@ -314,7 +315,9 @@ static void bring_back_pending(dp_node *node, uint32_t lambda)
     action->u.restore.ready_root = pending->ready.root;
     action->u.restore.cuts = pending->cuts;
     action->u.restore.taken = node->chain->own_taken;
+    action->u.restore.steps = pending->ready.steps;
     action->u.restore.tokens = pending->ready.tokens + pending->ready.carried;
+    action->u.restore.carried = pending->ready.carried;
     action->u.restore.lambda = 65536;
     action->u.restore.settle = DP_SETTLE_NONE;
     pending->settled = !dp_train_undecided(node);

@@ -328,6 +328,20 @@ dp_time dp_train_wake(const dp_node *node)
 
 /* ---- events ---- */
 
+/* In a run of any model work may be there without a script: its last steps, or an update of it that
+ * a record left out. Others wait for it until it is published. */
+static void count_leftover(dp_node *node)
+{
+    const bool leftover =
+        dp_manifest_external(&node->manifest) && !node->scripted && node->train->steps > 0;
+
+    if (leftover != node->leftover) {
+        node->leftover = leftover;
+        dp_node_repeat_now(node);
+        dp_node_changed(node);
+    }
+}
+
 static void trainer_down(dp_node *node)
 {
     dp_train *train = node->train;
@@ -369,7 +383,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
     case DP_EV_SCRIPT:
         node->scripted = event->u.script.present;
         train->scripted_at = node->scripted ? node->now : train->scripted_at;
-        node->leftover = !node->scripted && train->steps > 0;
+        count_leftover(node);
         dp_node_repeat_now(node); /* Others wait for its updates, or do not any more. */
         dp_node_changed(node);
         break;
@@ -382,6 +396,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
         if (event->u.trained.step_us != 0) { /* The first step of a publication is not measured. */
             node->standing.step_us = event->u.trained.step_us;
         }
+        count_leftover(node);
         if (may_publish(node)) { /* Else progress changes nothing, */
             dp_node_changed(node);
         }
@@ -390,11 +405,12 @@ void dp_train_event(dp_node *node, const dp_event *event)
         }
         break;
     case DP_EV_PUBLISHED:
-        node->leftover = false;
         dp_train_published(node, event);
+        count_leftover(node);
         break;
     case DP_EV_APPLIED:
         dp_train_applied(node, event);
+        count_leftover(node);
         break;
     case DP_EV_SAVED:
         if (dp_saved_own(node) == 0) {
@@ -431,8 +447,9 @@ void dp_train_close(dp_node *node)
 
 void dp_train_frozen(dp_node *node)
 {
-    node->train->steps = 0;
-    node->leftover = false; /* The exchange has it. */
+    if (!node->leftover) { /* No step will tell of it again. */
+        node->train->steps = 0;
+    }
 }
 
 void dp_train_mixed(dp_node *node)

@@ -12,6 +12,7 @@ from scriptkit import SPIRALS, ScriptTest  # noqa: E402
 from systemtest import wait_for  # noqa: E402
 
 DEATHS = 12
+STEPS = 150  # of 32 samples; they take less time than a round
 
 
 class Script(ScriptTest):
@@ -102,6 +103,35 @@ class Script(ScriptTest):
         self.waits(self.founder)
         wait_for(lambda: self.founder.ask("audit")["samples"] == 3000 * 32, 20, f"all of it is counted: {self.founder.ask('audit')}")
         self.assertIn("script.down", self.founder.tail(200))
+
+    def rounds_that(self, node, event):
+        return {entry["round"] for entry in node.lines("logs", "-n", "2000") if entry.get("name") == event}
+
+    def test_work_that_its_round_left_out_counts_later_although_its_script_has_ended(self):
+        """The joiner's daemon stands still from the end of its script until a round was decided without it. So it publishes the last steps
+        for a round that is over. Then it publishes them again, or is killed first."""
+        founder, token = self.founds_any(SPIRALS.replace("steps_max: 200", "steps_max: 1000000"), self.model, "slow")
+        joiner = self.joined("joiner", token)
+        wait_for(lambda: joiner.run().get("trainer") == "up", 30, "the joiner holds the model")
+        self.trains(founder, self.script(founder))
+        member = lambda: next(m for m in founder.ask("audit")["members"] if m["name"] == "joiner")
+        for run in range(4):
+            script = self.script(joiner, "--steps", str(STEPS), "--quiet")
+            self.assertEqual(script.wait(60), 0)
+            os.kill(joiner.process.pid, signal.SIGSTOP)
+            at = founder.run()["round"]
+            wait_for(lambda r=at: founder.run()["round"] > r, 60, "a round is decided without it")
+            os.kill(joiner.process.pid, signal.SIGCONT)
+            wait_for(lambda r=at: self.rounds_that(joiner, "round.published") & {r, r + 1}, 20, "it publishes for that round")
+            self.assertNotIn(at + 1, self.rounds_that(joiner, "round.counted"))
+            if run % 2 == 1:
+                joiner.kill()
+                joiner.start()
+            want = (run + 1) * STEPS * 32
+            wait_for(lambda w=want: member()["samples"] >= w, 30, f"all is counted: {member()}, {want} samples")
+            self.assertEqual((member()["samples"], member()["counted"]), (want, run + 1))
+            self.waits(joiner)
+        self.counts_nothing_twice(founder)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .dense = true,
         .ok = true,
         .foreign = true,
+        .again = true,
         .seed = 3,
         .celsius = 88,
         .watts = UINT32_MAX,

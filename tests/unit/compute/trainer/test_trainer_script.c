@@ -312,6 +312,130 @@ static void a_record_that_discards_all_work_leaves_drawn_samples_without_tokens(
     done(t);
 }
 
+/* A record of nobody's updates, which settles the pending publication. */
+static void settle(dp_trainer *t, uint64_t round, dp_settle how, uint32_t lambda)
+{
+    const dp_trainer_record record = {
+        .round = round, .tokens = 10, .alpha = ONE, .clip = ONE, .lambda = lambda, .settle = how};
+    CHECK_OK(dp_trainer_apply(t, &record));
+}
+
+static bool offers(const dp_trainer *t, uint32_t steps, uint64_t samples, uint64_t carried)
+{
+    const dp_trainer_progress offer = dp_trainer_offer(t);
+    return offer.steps == steps && offer.tokens == samples * UNIT &&
+           offer.carried == carried * UNIT;
+}
+
+static float published(dp_trainer *t)
+{
+    dp_view blob;
+    dp_view a;
+    float first;
+    CHECK_OK(dp_trainer_publish(t, false, &blob, &a));
+    memcpy(&first, a.data, sizeof first);
+    return first;
+}
+
+static dp_trainer *with_a_publication_of_4_samples(void)
+{
+    dp_trainer *const t = ready();
+    uint64_t indices[10];
+    lease(t, 0, 0, 100, 20);
+    CHECK(dp_trainer_draw(t, 10, indices) == 10);
+    CHECK_OK(give(t, -0.5F, 4));
+    CHECK(offers(t, 1, 4, 0) && published(t) == 0.5F && offers(t, 0, 0, 0));
+    return t;
+}
+
+static void a_publication_that_was_left_out_is_offered_again_until_a_record_has_it(void **state)
+{
+    (void)state;
+    dp_trainer *const t = with_a_publication_of_4_samples();
+    CHECK_OK(dp_trainer_end_script(t));
+    for (uint64_t round = 1; round <= 3; round++) {
+        settle(t, round, DP_SETTLE_LEFT_OUT, ONE);
+        CHECK(tokens(t) == 0 && offers(t, 1, 4, 0)); /* No progress, and the same work again. */
+        CHECK(fabs(dp_trainer_offer(t).loss - 2.5) < 1e-12);
+        CHECK(published(t) == 0.5F && reached(t, 4, 0) && offers(t, 0, 0, 0));
+    }
+    settle(t, 4, DP_SETTLE_INCLUDED, ONE);
+    CHECK(offers(t, 0, 0, 0));
+    done(t);
+}
+
+/* Its share of the round is that of the new work, as that of any member's. */
+static void a_publication_that_was_left_out_is_carried_by_the_steps_of_the_next(void **state)
+{
+    (void)state;
+    dp_trainer *const t = with_a_publication_of_4_samples();
+    settle(t, 1, DP_SETTLE_LEFT_OUT, ONE);
+    CHECK_OK(give(t, -0.25F, 3)); /* From theta on, as all before is in e. */
+    CHECK(offers(t, 1, 3, 4) && published(t) == 0.75F);
+    settle(t, 2, DP_SETTLE_LEFT_OUT, ONE);
+    CHECK(offers(t, 1, 3, 4)); /* All seven samples' work, with the last steps. */
+    const dp_script_work expired = {.steps = 2, .samples = 0, .loss_sum = 5};
+    const float weights[N] = {0};
+    CHECK_OK(dp_trainer_take_weights(t, weights, &expired));
+    CHECK(offers(t, 3, 3, 4)); /* Steps without samples alone could not be published. */
+    done(t);
+}
+
+static void work_that_is_worth_nothing_is_not_offered_again(void **state)
+{
+    (void)state;
+    dp_trainer *const t = with_a_publication_of_4_samples();
+    settle(t, 1, DP_SETTLE_LEFT_OUT, 0);
+    CHECK(offers(t, 0, 0, 0));
+    done(t);
+    dp_trainer *const u = with_a_publication_of_4_samples();
+    settle(u, 1, DP_SETTLE_LEFT_OUT, ONE);
+    CHECK_OK(dp_trainer_load(u, 0, dp_buf_view(&run.init)));
+    CHECK(offers(u, 0, 0, 0));
+    done(u);
+}
+
+/* The row of a node's disk has it, so it outlives the trainer, before and after the record. */
+static void a_publication_of_an_earlier_process_is_offered_again(void **state)
+{
+    (void)state;
+    float a[N] = {0};
+    for (size_t i = 0; i < ELEMENTS; i++) {
+        a[i] = 0.5F;
+    }
+    dp_buf blob;
+    const dp_codec codec = {.kind = DP_CODEC_FP32};
+    dp_buf_init(&blob, dp_codec_bytes_max_any(N));
+    CHECK_OK(dp_codec_encode(&codec, a, N, &blob));
+    dp_trainer_earlier earlier = {.kind = DP_RESTORE_PENDING,
+                                  .settle = DP_SETTLE_LEFT_OUT,
+                                  .clip = ONE,
+                                  .lambda = ONE,
+                                  .steps = 6,
+                                  .tokens = 9 * UNIT,
+                                  .carried = 4 * UNIT,
+                                  .a = dp_view_of((const uint8_t *)a, sizeof a),
+                                  .blob = dp_buf_view(&blob)};
+    dp_trainer *const t = ready();
+    CHECK_OK(dp_trainer_restore(t, &earlier));
+    CHECK(offers(t, 6, 5, 4) && dp_trainer_offer(t).loss == 0 && published(t) == 0.5F);
+    settle(t, 1, DP_SETTLE_INCLUDED, ONE);
+    CHECK(offers(t, 0, 0, 0));
+    CHECK_OK(dp_trainer_load(t, 0, dp_buf_view(&run.init)));
+    earlier.settle = DP_SETTLE_NONE;
+    CHECK_OK(dp_trainer_restore(t, &earlier));
+    CHECK(offers(t, 0, 0, 0)); /* It waits for its record. */
+    settle(t, 1, DP_SETTLE_LEFT_OUT, ONE);
+    CHECK(offers(t, 6, 5, 4) && published(t) == 0.5F);
+    CHECK_OK(dp_trainer_load(t, 0, dp_buf_view(&run.init)));
+    earlier.settle = DP_SETTLE_LEFT_OUT;
+    earlier.lambda = 0;
+    CHECK_OK(dp_trainer_restore(t, &earlier));
+    CHECK(offers(t, 0, 0, 0));
+    dp_buf_close(&blob);
+    done(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +452,10 @@ int main(void)
         cmocka_unit_test(changes_of_the_line_are_kept_up_to_their_limit),
         cmocka_unit_test(the_script_adds_what_rounds_have_moved),
         cmocka_unit_test(a_record_that_discards_all_work_leaves_drawn_samples_without_tokens),
+        cmocka_unit_test(a_publication_that_was_left_out_is_offered_again_until_a_record_has_it),
+        cmocka_unit_test(a_publication_that_was_left_out_is_carried_by_the_steps_of_the_next),
+        cmocka_unit_test(work_that_is_worth_nothing_is_not_offered_again),
+        cmocka_unit_test(a_publication_of_an_earlier_process_is_offered_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

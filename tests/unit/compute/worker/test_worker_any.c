@@ -249,6 +249,95 @@ static void a_freeze_waits_as_a_publication_does(void **state)
     stop(&p);
 }
 
+static void publish_a_step(const peer *p, dpnode *script, answer *told)
+{
+    train(p, 1);
+    step(script, 0.5F, 4);
+    ask_publication(p, 1);
+    *told = expect(p, DP_TRAINER_PUBLISHED); /* The script looks no more. */
+    CHECK(told->msg.steps == 1 && told->msg.tokens == 4 && told->msg.carried == 0);
+}
+
+/* a of both publications, whatever of it their codecs send. */
+static bool same_work(const answer *x, const answer *y)
+{
+    const dp_view first = map(x->fds[1]);
+    const dp_view second = map(y->fds[1]);
+    const bool same = first.size == second.size && memcmp(first.data, second.data, first.size) == 0;
+    dp_memfd_unmap(first);
+    dp_memfd_unmap(second);
+    return same && x->msg.energy > 0 && y->msg.energy > 0;
+}
+
+/* No step comes any more that would say that there is something to publish. */
+static void steps_that_a_record_left_out_are_told_and_published_without_a_script(void **state)
+{
+    (void)state;
+    for (uint32_t gone_before = 0; gone_before < 2; gone_before++) {
+        const peer p = ready();
+        dpnode *const script = connected(&p);
+        answer first;
+        publish_a_step(&p, script, &first);
+        const dp_trainer_msg record = record_of(1, DP_SETTLE_LEFT_OUT, 0);
+        if (gone_before) {
+            leave(&p, script);
+            (void)apply(&p, &record, NULL);
+        } else {
+            (void)apply(&p, &record, NULL);
+            check_nothing(&p); /* The script may take steps, and then these are carried. */
+            dpnode_close(script);
+        }
+        const answer waits = expect(&p, DP_TRAINER_STEP);
+        CHECK(waits.msg.steps == 1 && waits.msg.tokens == 4 && waits.msg.loss == 2.0);
+        CHECK(waits.msg.again);
+        if (!gone_before) {
+            assert_int_equal(expect(&p, DP_TRAINER_SCRIPT).msg.pid, 0);
+        }
+        ask_publication(&p, 2);
+        const answer again = expect(&p, DP_TRAINER_PUBLISHED);
+        CHECK(again.msg.steps == 1 && again.msg.tokens == 4 && again.msg.carried == 0);
+        CHECK(same_work(&first, &again) && again.msg.reach.own == first.msg.reach.own);
+        dp_trainer_msg counts = record_of(2, DP_SETTLE_INCLUDED, 1);
+        (void)apply(&p, &counts, again.fds);
+        ask_publication(&p, 3);
+        const answer none = expect(&p, DP_TRAINER_PUBLISHED); /* and no STEP was told */
+        CHECK(none.msg.steps == 0 && none.msg.tokens == 0 && none.msg.carried == 0);
+        release(&none);
+        release(&again);
+        release(&first);
+        stop(&p);
+    }
+}
+
+static void steps_that_a_record_left_out_are_told_by_a_worker_that_restores_them(void **state)
+{
+    (void)state;
+    const peer p = ready();
+    dpnode *const script = connected(&p);
+    answer first;
+    publish_a_step(&p, script, &first);
+    leave(&p, script);
+    const peer q = ready();
+    const dp_trainer_msg restore = {.kind = DP_TRAINER_RESTORE,
+                                    .round = 1,
+                                    .restore = DP_RESTORE_PENDING,
+                                    .settle = DP_SETTLE_LEFT_OUT,
+                                    .lambda = ONE,
+                                    .steps = 1,
+                                    .tokens = 4};
+    const int fds[2] = {first.fds[1], first.fds[0]};
+    CHECK_OK(dp_trainer_send(q.socket, &restore, fds, 2));
+    const answer waits = expect(&q, DP_TRAINER_STEP);
+    CHECK(waits.msg.steps == 1 && waits.msg.tokens == 4 && waits.msg.again);
+    ask_publication(&q, 2);
+    const answer again = expect(&q, DP_TRAINER_PUBLISHED);
+    CHECK(again.msg.steps == 1 && again.msg.tokens == 4 && same_work(&first, &again));
+    release(&again);
+    release(&first);
+    stop(&q);
+    stop(&p);
+}
+
 static void a_worker_without_a_path_holds_the_model_all_the_same(void **state)
 {
     (void)state;
@@ -275,6 +364,8 @@ int main(void)
         TEST_OF(without_a_script_a_publication_comes_at_once),
         TEST_OF(a_record_moves_the_script_and_two_replicas_stay_equal),
         TEST_OF(a_freeze_waits_as_a_publication_does),
+        TEST_OF(steps_that_a_record_left_out_are_told_and_published_without_a_script),
+        TEST_OF(steps_that_a_record_left_out_are_told_by_a_worker_that_restores_them),
         TEST_OF(a_worker_without_a_path_holds_the_model_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,20 @@ static inline void kit_store(kit_world *world, kit_node *node, const dp_action *
     }
 }
 
+/* In a run of any model nobody takes steps once the script is gone: a trainer tells of those that a
+ * record has left out. */
+static inline void kit_tell_unsent(kit_world *world, kit_node *node, uint32_t settle,
+                                   uint32_t steps)
+{
+    if (!world->external || settle == DP_SETTLE_NONE) {
+        return;
+    }
+    node->unsent = settle == DP_SETTLE_LEFT_OUT ? steps : 0;
+    if (node->unsent > 0 && !node->node->scripted) {
+        kit_push(world, node->index, DP_EV_TRAINED)->event.u.trained.steps = node->unsent;
+    }
+}
+
 static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *action)
 {
     dp_digest digest;
@@ -97,6 +111,8 @@ static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *
     done->event.u.applied.tensor_bytes = world->state_bytes;
     done->event.u.applied.tensor_root.bytes[0] ^= node->errs > 0;
     node->errs -= node->errs > 0;
+    kit_tell_unsent(world, node, action->u.apply.settle,
+                    action->u.apply.lambda > 0 ? node->offered : 0);
 }
 
 static inline void kit_publish(kit_world *world, kit_node *node, const dp_action *action)
@@ -135,6 +151,12 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     node->empty -= node->empty > 0;
     done->event.u.published.steps = node->steps;
     done->event.u.published.tokens = (uint64_t)node->steps * 100;
+    if (node->steps == 0 && node->unsent > 0) { /* Its samples are behind it already. */
+        done->event.u.published.steps = node->unsent;
+        done->event.u.published.tokens = (uint64_t)node->unsent * 100;
+    }
+    node->offered = done->event.u.published.steps;
+    node->unsent = 0;
     node->own += node->again > 0 ? 0 : node->steps;
     node->again -= node->again > 0;
     done->event.u.published.reach.own = node->own;
@@ -352,6 +374,11 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         node->restore = *action;
         node->restores++;
         node->holds_frozen = node->holds_frozen || action->u.restore.frozen;
+        if (!action->u.restore.frozen) {
+            node->offered = action->u.restore.steps;
+            kit_tell_unsent(world, node, action->u.restore.settle,
+                            action->u.restore.lambda > 0 ? node->offered : 0);
+        }
         break;
     case DP_DO_MIX:
         node->mixes++;

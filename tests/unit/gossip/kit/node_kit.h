@@ -156,6 +156,9 @@ static inline void kit_boot(kit_world *world, uint32_t index)
         assert_int_equal(dp_node_restore_object(node->node, &node->held[i], 8), DP_OK);
     }
     node->trains = false;
+    if (world->external) {
+        node->node->manifest.arch = DP_ARCH_EXTERNAL;
+    }
     (void)kit_push(world, index, DP_EV_START);
     kit_drain(world);
 }
@@ -235,7 +238,8 @@ static inline void kit_run_ms(kit_world *world, uint64_t ms)
             if (node->node == NULL) {
                 continue;
             }
-            if (node->trains) {
+            const bool scriptless = world->external && !node->node->scripted;
+            if (node->trains && !scriptless) {
                 kit_event *item = kit_push(world, i, DP_EV_TRAINED);
                 item->event.u.trained.steps = ++node->steps;
                 item->event.u.trained.step_us = KIT_STEP_MS * 1000;

@@ -49,8 +49,10 @@ typedef struct kit_node {
     /* trainer */
     bool trains;
     uint32_t steps;
-    uint64_t own;    /* samples of its own line that are behind it: one for a step */
-    uint64_t leased; /* of its lease: as it was told last */
+    uint32_t offered; /* steps of its last publication, ... */
+    uint32_t unsent;  /* ... if a record left it out in a run of any model */
+    uint64_t own;     /* samples of its own line that are behind it: one for a step */
+    uint64_t leased;  /* of its lease: as it was told last */
     uint64_t round;
     dp_hash theta;
     uint64_t published; /* blobs ever */
@@ -121,6 +123,7 @@ typedef struct kit_world {
     uint64_t state_bytes; /* announced size of a state; a blob has 8 */
     uint32_t states_fetched;
     bool mute_states; /* no node serves one */
+    bool external;    /* the run is of any model: set with the manifests of its nodes */
     bool early_ticks; /* nodes are ticked before their wake, too, and then have nothing to do */
 } kit_world;
 

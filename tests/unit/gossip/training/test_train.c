@@ -170,6 +170,7 @@ static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state
 
     (void)state;
     CHECK(node->train->training && dp_round_anybody_works(node) && dp_round_active(node) == 3);
+    world->external = true;
     for (uint32_t i = 0; i < world->n; i++) {
         world->nodes[i].node->manifest.arch = DP_ARCH_EXTERNAL;
         dp_node_changed(world->nodes[i].node);
@@ -211,6 +212,161 @@ static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state
     kit_run_ms(world, 1000);
     CHECK(!node->scripted && dp_round_active(world->nodes[2].node) == 0);
     kit_close(world);
+}
+
+/* Three nodes of a run of any model, the first two with scripts. */
+static kit_world *with_two_scripts(void)
+{
+    kit_world *world = kit_together(3);
+
+    world->external = true;
+    for (uint32_t i = 0; i < world->n; i++) {
+        world->nodes[i].node->manifest.arch = DP_ARCH_EXTERNAL;
+        if (i < 2) {
+            kit_push(world, i, DP_EV_SCRIPT)->event.u.script.present = true;
+        }
+        dp_node_changed(world->nodes[i].node);
+        dp_train_advance(world->nodes[i].node);
+    }
+    kit_run_ms(world, 2000);
+    return world;
+}
+
+/* Tokens of this node that the chain from this slot on counts. */
+static uint64_t counted(const kit_world *world, uint32_t index, uint64_t slot)
+{
+    const dp_peer peer = kit_peer(index);
+    const kit_node *node = &world->nodes[2];
+    static dp_record record;
+    uint64_t tokens = 0;
+
+    for (; slot <= node->slots; slot++) {
+        const kit_record *at = &node->records[slot];
+        assert_int_equal(dp_record_decode(&record, dp_view_of(at->record, at->record_size)), DP_OK);
+        for (uint32_t i = 0; i < record.n_listed; i++) {
+            if (dp_peer_equal(&record.listed[i].peer, &peer)) {
+                tokens += record.listed[i].tokens + record.listed[i].carried;
+            }
+        }
+    }
+    return tokens;
+}
+
+/* The script of node 0 goes, and its last update cannot be fetched. Returns the tokens of it. */
+static uint64_t publish_and_leave(kit_world *world, uint64_t *slot)
+{
+    kit_node *node = &world->nodes[0];
+
+    node->mute_blobs = true;
+    const uint64_t published = node->published;
+    while (node->published == published) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    *slot = world->nodes[2].slots + 1;
+    const uint64_t tokens = (uint64_t)node->offered * 100;
+    kit_push(world, 0, DP_EV_SCRIPT)->event.u.script.present = false;
+    node->steps = 0;
+    kit_drain(world);
+    node->node->train->steps = 0; /* None came after the publication. */
+    node->node->leftover = false;
+    CHECK(tokens > 0 && !dp_node_can_train(node->node));
+    return tokens;
+}
+
+static void run_until_left_out(kit_world *world)
+{
+    kit_node *node = &world->nodes[0];
+    const uint32_t left_out = node->settles[DP_SETTLE_LEFT_OUT];
+
+    for (uint32_t i = 0; i < 1000 && node->settles[DP_SETTLE_LEFT_OUT] == left_out; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    CHECK(node->settles[DP_SETTLE_LEFT_OUT] == left_out + 1);
+}
+
+static void an_update_of_a_script_that_a_record_left_out_is_published_again_without_it(void **state)
+{
+    kit_world *world = with_two_scripts();
+    kit_node *node = &world->nodes[0];
+    uint64_t slot = 0;
+    const uint64_t tokens = publish_and_leave(world, &slot);
+
+    (void)state;
+    run_until_left_out(world);
+    CHECK(counted(world, 0, slot) == 0);
+    node->mute_blobs = false;
+    kit_run_ms(world, 200);
+    CHECK(node->node->leftover && dp_node_can_train(node->node)); /* Others wait for it. */
+    kit_run_ms(world, 10000);
+    CHECK(counted(world, 0, slot) == tokens);
+    CHECK(!node->node->leftover && !dp_node_can_train(node->node));
+    kit_close(world);
+}
+
+static void it_is_published_again_until_a_record_lists_it(void **state)
+{
+    kit_world *world = with_two_scripts();
+    uint64_t slot = 0;
+    const uint64_t tokens = publish_and_leave(world, &slot);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        run_until_left_out(world);
+    }
+    CHECK(counted(world, 0, slot) == 0);
+    world->nodes[0].mute_blobs = false;
+    kit_run_ms(world, 10000);
+    CHECK(counted(world, 0, slot) == tokens);
+    kit_close(world);
+}
+
+/* Work that nobody could fetch for DP_GAP_MAX rounds is worth nothing any more. */
+static void it_is_given_up_when_its_work_has_aged_to_nothing(void **state)
+{
+    kit_world *world = with_two_scripts();
+    kit_node *node = &world->nodes[0];
+    uint64_t slot = 0;
+
+    (void)state;
+    (void)publish_and_leave(world, &slot);
+    const uint32_t emptied = node->emptied;
+    for (uint32_t i = 0; i < 3000 && node->emptied == emptied; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    CHECK(node->emptied == emptied + 1);
+    node->unsent = 0; /* The trainer has forgotten it. */
+    const uint64_t published = node->published;
+    kit_run_ms(world, 5000);
+    CHECK(node->published <= published + 1); /* One may have been under way. */
+    CHECK(counted(world, 0, slot) == 0 && !node->node->leftover);
+    kit_close(world);
+}
+
+/* kill -9 of the node: after the record that left it out, or before it. */
+static void a_restart_keeps_it(void **state)
+{
+    (void)state;
+    for (uint32_t before = 0; before < 2; before++) {
+        kit_world *world = with_two_scripts();
+        kit_node *node = &world->nodes[0];
+        uint64_t slot = 0;
+        const uint64_t tokens = publish_and_leave(world, &slot);
+        if (!before) {
+            run_until_left_out(world);
+        }
+        kit_kill(world, 0);
+        node->steps = 0;
+        node->unsent = 0;
+        node->offered = 0;
+        kit_run_ms(world, 1000); /* Of the others. */
+        kit_boot(world, 0);
+        node->mute_blobs = false;
+        kit_link_all(world);
+        kit_run_ms(world, 10000);
+        CHECK(counted(world, 0, slot) == tokens);
+        CHECK(!node->node->leftover && !dp_node_can_train(node->node));
+        kit_close(world);
+    }
 }
 
 /* A founder alone, which is paused while its newest state is no checkpoint. */
@@ -320,6 +476,11 @@ int main(void)
         cmocka_unit_test(parts_leave_a_thin_line_before_the_round_is_over),
         cmocka_unit_test(a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over),
         cmocka_unit_test(without_a_script_nobody_trains_and_nobody_is_waited_for),
+        cmocka_unit_test(
+            an_update_of_a_script_that_a_record_left_out_is_published_again_without_it),
+        cmocka_unit_test(it_is_published_again_until_a_record_lists_it),
+        cmocka_unit_test(it_is_given_up_when_its_work_has_aged_to_nothing),
+        cmocka_unit_test(a_restart_keeps_it),
         cmocka_unit_test(a_checkpoint_that_was_not_made_is_asked_for_again_ever_more_rarely),
         cmocka_unit_test(a_state_that_is_a_checkpoint_already_is_not_saved_again),
         cmocka_unit_test(a_voter_must_have_a_checkpoint_every_32_rounds),
