@@ -377,6 +377,24 @@ static void a_voter_that_is_dead_for_long_stays_where_nobody_can_take_its_place(
     kit_close(world);
 }
 
+static void removals_stand_in_order_of_peer_whatever_the_order_in_which_they_came(void **state)
+{
+    static const uint32_t order[] = {3, 1, 4, 2};
+    dp_config_part config = {.n_removes = 0};
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        const dp_remove remove = {.peer = kit_peer(order[i]), .incarnation = order[i]};
+        assert_false(dp_config_removes(&config, &remove.peer));
+        dp_config_add_removal(&config, &remove);
+        assert_int_equal(config.n_removes, i + 1);
+        assert_true(dp_config_removes(&config, &remove.peer));
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(config.removes[i].incarnation, i + 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +411,7 @@ int main(void)
         cmocka_unit_test(fences_stand_in_a_record_in_order_of_key),
         cmocka_unit_test(only_members_with_the_right_revoke),
         cmocka_unit_test(a_voter_that_is_dead_for_long_stays_where_nobody_can_take_its_place),
+        cmocka_unit_test(removals_stand_in_order_of_peer_whatever_the_order_in_which_they_came),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,6 +200,105 @@ static void only_voters_say_what_voters_hold(void **state)
     close_scene(at);
 }
 
+static uint32_t rejections(const dp_actions *actions)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < actions->count; i++) {
+        n += actions->items[i].type == DP_DO_NOTE &&
+             actions->items[i].u.note.code == DP_NOTE_REJECTED;
+    }
+    return n;
+}
+
+/* A voter may send what it likes: this one says no, why, and says so once. */
+static void a_record_that_does_not_decode_or_may_not_follow_is_refused_once_by_name(void **state)
+{
+    static dp_actions actions;
+    scene *at = open_scene();
+    dp_node *node = at->node;
+
+    (void)state;
+    for (uint32_t what = 0; what < 3; what++) {
+        const size_t size = at->size;
+        if (what == 1) {
+            set_time(at, node->ledger.time_ms - 1);
+        } else if (what == 2) {
+            at->size--;
+        }
+        const dp_view bytes = dp_view_of(at->record, at->size);
+        node->round->judged = (dp_hash){{0}};
+        for (uint32_t turn = 0; turn < 2; turn++) {
+            dp_out_begin(&node->out, &actions);
+            assert_int_equal(dp_round_judge(node, bytes),
+                             what == 0 ? DP_VERDICT_YES : DP_VERDICT_NO);
+            assert_int_equal(rejections(&actions), what > 0 && turn == 0 ? 1 : 0);
+        }
+        at->size = size;
+    }
+    close_scene(at);
+}
+
+/* Node 2 was admitted before node 1; of the round node 0 knows its own update alone. */
+static void members_that_are_not_listed_are_late_in_order_of_peer_unless_they_are_away(void **state)
+{
+    static uint8_t out[DP_RECORD_BYTES_MAX];
+    static dp_actions actions;
+    kit_world *world = kit_open(3);
+    dp_node *node = world->nodes[0].node;
+    dp_round *round = node->round;
+    const dp_peer one = kit_peer(1);
+    const dp_peer two = kit_peer(2);
+
+    (void)state;
+    kit_link(world, 0, 2);
+    kit_drain(world);
+    kit_run_ms(world, 3000);
+    kit_link_all(world);
+    kit_run_ms(world, 3000);
+    assert_true(dp_ledger_find(&node->ledger, &one) > dp_ledger_find(&node->ledger, &two));
+    world->nodes[1].mute_blobs = world->nodes[2].mute_blobs = true; /* No round ends. */
+    for (uint32_t i = 0; i < 1000 && dp_round_claim_of(node, &node->self) == NULL; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_non_null(dp_round_claim_of(node, &node->self));
+    dp_claim own = *dp_round_claim_of(node, &node->self);
+    own.held = own.checked = true;
+    own.have = 7;
+    dp_member *member =
+        (dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &one));
+    const dp_member_state states[] = {DP_MEMBER_ALIVE, DP_MEMBER_SUSPECT, DP_MEMBER_DEAD,
+                                      DP_MEMBER_LEFT};
+    for (uint32_t what = 0; what < 5; what++) {
+        const dp_member_state before = member->state;
+        round->claims[0] = own;
+        round->n_claims = 1;
+        if (what < 4) {
+            member->state = states[what];
+        } else { /* Its update is here, too. */
+            round->claims[1] = own;
+            round->claims[1].ready.peer = one;
+            round->claims[1].ready.root.bytes[0] ^= 1;
+            round->claims[1].ready.reach = (dp_reach){
+                .leased = dp_ledger_lease(&node->ledger, &one)->reach.leased,
+                .own = dp_ledger_lease(&node->ledger, &one)->reach.own + own.ready.steps};
+            round->n_claims = 2;
+        }
+        dp_round_index_claims(node);
+        dp_out_begin(&node->out, &actions);
+        (void)dp_round_value(node, out);
+        member->state = before;
+        const dp_record *draft = &node->draft;
+        assert_int_equal(draft->n_listed, what == 4 ? 2 : 1);
+        assert_int_equal(draft->n_late, what < 2 ? 2 : 1);
+        assert_true(dp_peer_equal(&draft->late[draft->n_late - 1], &two));
+        assert_true(what >= 2 || dp_peer_equal(&draft->late[0], &one));
+    }
+    round->n_claims = 0;
+    dp_round_index_claims(node);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +307,9 @@ int main(void)
         cmocka_unit_test(an_update_that_too_few_voters_hold_is_not_proposed),
         cmocka_unit_test(only_voters_say_what_voters_hold),
         cmocka_unit_test(nobody_else_says_what_a_voter_holds),
+        cmocka_unit_test(a_record_that_does_not_decode_or_may_not_follow_is_refused_once_by_name),
+        cmocka_unit_test(
+            members_that_are_not_listed_are_late_in_order_of_peer_unless_they_are_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,6 +310,37 @@ static void of_the_votes_of_a_voter_the_last_counts_and_two_in_one_ballot_are_a_
     lone_close(voter);
 }
 
+/* A NACK is not signed; it says which ballot the next bid has to exceed. */
+static void a_vote_of_no_voter_or_of_a_ballot_that_is_too_high_by_now_is_refused(void **state)
+{
+    lone_voter *voter = begin(3, false);
+    dp_commit *commit = &voter->commit;
+    dp_vote_msg nack = {.vote = {.type = DP_MSG_NACK, .voter = 3, .ballot = 7}};
+
+    (void)state;
+    assert_int_equal(lone_tell(voter, &nack), DP_DENIED);
+    nack.vote.voter = (uint8_t)other_of(voter, 0);
+    nack.vote.ballot = (uint32_t)INT32_MAX + 1;
+    assert_int_equal(lone_tell(voter, &nack), DP_DENIED);
+    assert_int_equal(commit->began.us, 0);
+    nack.vote.ballot = DP_BALLOTS_PER_SECOND + 1;
+    assert_int_equal(lone_tell(voter, &nack), DP_AGAIN);
+    assert_int_equal(commit->began.us, lone_now.us);
+    assert_int_equal(commit->seen, -1);
+    nack.vote.ballot = DP_BALLOTS_PER_SECOND;
+    assert_int_equal(lone_tell(voter, &nack), DP_OK);
+    assert_int_equal(commit->seen, DP_BALLOTS_PER_SECOND);
+    nack.vote.ballot = 2 * DP_BALLOTS_PER_SECOND;
+    const dp_time second = dp_time_after(lone_now, DP_SECOND);
+    assert_int_equal(dp_commit_message(commit, (dp_time){second.us - 1}, &nack), DP_AGAIN);
+    assert_int_equal(dp_commit_message(commit, second, &nack), DP_OK);
+    assert_int_equal(commit->seen, 2 * DP_BALLOTS_PER_SECOND);
+    nack.vote.ballot = 3;
+    assert_int_equal(dp_commit_message(commit, second, &nack), DP_OK);
+    assert_int_equal(commit->seen, 2 * DP_BALLOTS_PER_SECOND);
+    lone_close(voter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +353,7 @@ int main(void)
         cmocka_unit_test(what_was_not_answered_is_sent_again_to_those_who_did_not_answer),
         cmocka_unit_test(an_own_vote_that_the_row_does_not_have_ends_voting),
         cmocka_unit_test(of_the_votes_of_a_voter_the_last_counts_and_two_in_one_ballot_are_a_proof),
+        cmocka_unit_test(a_vote_of_no_voter_or_of_a_ballot_that_is_too_high_by_now_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
