@@ -555,6 +555,37 @@ static void a_row_of_the_roster_is_shown_whole(void **state)
     kit_close(world);
 }
 
+/* The key with which a member may come; a node that is no member yet knows none of them. */
+static void a_member_comes_with_its_key_and_others_only_to_one_that_joins(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+    const dp_peer member = kit_peer(1);
+    const dp_peer stranger = kit_peer(7);
+    dp_roster_entry *entry = &node->ledger.roster[dp_ledger_find(&node->ledger, &member)];
+    uint8_t key[32] = {0};
+
+    (void)state;
+    memset(entry->x_public, 6, sizeof entry->x_public);
+    assert_true(dp_node_admitted(node, &member, key));
+    assert_memory_equal(key, entry->x_public, sizeof key);
+    assert_false(dp_node_admitted(node, &stranger, key));
+    const dp_mode mode = node->mode;
+    node->mode = DP_MODE_JOINING;
+    memset(key, 9, sizeof key);
+    assert_true(dp_node_admitted(node, &stranger, key));
+    assert_int_equal(key[0], 9);
+    assert_true(dp_node_admitted(node, &member, key));
+    assert_int_equal(key[0], 6);
+    node->mode = mode;
+    assert_string_equal(dp_node_peer_name(node, &stranger), "");
+    dp_member *row =
+        (dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &member));
+    memcpy(row->name, "a name", sizeof "a name");
+    assert_string_equal(dp_node_peer_name(node, &member), "a name");
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +605,7 @@ int main(void)
         cmocka_unit_test(a_view_of_the_last_round_tells_when_its_updates_were_here),
         cmocka_unit_test(a_view_of_a_member_has_every_figure_of_its_row),
         cmocka_unit_test(a_row_of_the_roster_is_shown_whole),
+        cmocka_unit_test(a_member_comes_with_its_key_and_others_only_to_one_that_joins),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,59 @@ static void a_member_offers_to_vote_once_it_has_been_up_for_long_enough(void **s
     kit_close(world);
 }
 
+/* In a large run links come all the time: what is asked for out of turn waits a little. */
+static void news_is_told_at_once_in_a_small_run_and_after_a_wait_in_a_large_one(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_round *round = node->round;
+    const uint32_t count = node->members->count;
+
+    (void)state;
+    dp_out_begin(&node->out, world->actions);
+    node->now.us += DP_SECOND;
+    const dp_time now = node->now;
+    for (uint32_t what = 0; what < 5; what++) {
+        const bool large = what == 1 || what == 2;
+        node->now = now;
+        node->members->count = large ? DP_FULL_MESH_MAX + 1 : what == 4 ? DP_FULL_MESH_MAX : count;
+        round->told_at = (dp_time){now.us - DP_REPEAT_US / 2 + (what == 2 ? 0 : 1)};
+        round->repeat_planned = (dp_time){now.us + (what == 3 ? 0 : 1)};
+        round->tell_us = DP_REPEAT_US;
+        node->repeat_at = now;
+        const bool told = dp_round_repeat(node);
+        assert_int_equal(told, what != 1 && what != 3);
+        if (what == 1) { /* It is due half an interval after the last time, and urgent then. */
+            assert_int_equal(node->repeat_at.us, round->told_at.us + DP_REPEAT_US / 2);
+            assert_int_equal(round->repeat_planned.us, UINT64_MAX);
+            assert_false(dp_round_repeat(node));
+            node->now = node->repeat_at;
+            assert_true(dp_round_repeat(node));
+        } else {
+            assert_int_equal(node->repeat_at.us, now.us + DP_REPEAT_US);
+        }
+        assert_int_equal(round->repeat_planned.us, node->repeat_at.us);
+        /* As planned it is told after waits that double. */
+        assert_int_equal(round->told_at.us,
+                         what == 3 ? now.us - DP_REPEAT_US / 2 + 1 : node->now.us);
+        assert_int_equal(round->tell_us, DP_REPEAT_US);
+        node->members->count = count;
+    }
+    static const uint64_t waits[] = {1, 2, 4, 8, 8};
+    round->tell_us = DP_REPEAT_US;
+    round->told_at = node->now = now;
+    for (uint32_t i = 0; i < 5; i++) {
+        const uint64_t wait = waits[i] * DP_REPEAT_US;
+        for (uint32_t early = 2; early-- > 0;) {
+            node->now.us = round->told_at.us + wait - early;
+            node->repeat_at = round->repeat_planned = node->now;
+            assert_int_equal(dp_round_repeat(node), early == 0);
+        }
+        assert_int_equal(round->tell_us, 2 * wait);
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +181,7 @@ int main(void)
         cmocka_unit_test(a_node_whose_disk_leads_to_no_state_does_not_offer_to_vote),
         cmocka_unit_test(a_halted_node_and_one_that_hears_no_majority_offer_to_all),
         cmocka_unit_test(a_member_offers_to_vote_once_it_has_been_up_for_long_enough),
+        cmocka_unit_test(news_is_told_at_once_in_a_small_run_and_after_a_wait_in_a_large_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
