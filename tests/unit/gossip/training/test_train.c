@@ -466,6 +466,79 @@ static void a_voter_must_have_a_checkpoint_every_32_rounds(void **state)
     kit_close(world);
 }
 
+/* Of three members in a run whose records list one: those go first that were counted longest ago and
+ * live, and one more may go for each eighth of a round over. */
+static void where_a_record_cannot_list_all_a_node_publishes_when_it_is_its_turn(void **state)
+{
+    const uint64_t round_us = 500 * DP_MS;
+    const uint64_t eighth = round_us / 8;
+
+    (void)state;
+    for (uint32_t what = 0; what < 9; what++) {
+        kit_world *world = kit_together(3);
+        dp_node *node = world->nodes[0].node;
+        dp_ledger *ledger = &node->ledger;
+        for (uint32_t i = 0;
+             i < 1000 && (dp_train_undecided(node) || node->train->op != 0 ||
+                          node->mode != DP_MODE_SYNC || node->standing.applied != ledger->round);
+             i++) {
+            kit_run_ms(world, KIT_STEP_MS);
+        }
+        assert_false(dp_train_undecided(node));
+        const dp_peer one = kit_peer(1);
+        dp_roster_entry *own = &ledger->roster[dp_ledger_find(ledger, &node->self)];
+        dp_roster_entry *other = &ledger->roster[dp_ledger_find(ledger, &one)];
+        dp_member *member =
+            (dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &one));
+        for (uint32_t i = 0; i < ledger->n_roster; i++) {
+            ledger->roster[i].included = ledger->round - 1;
+        }
+        own->included = ledger->round; /* Counted last: behind both others. */
+        uint64_t elapsed = round_us;
+        bool may = false;
+        if (what == 0) {
+            ledger->listed_max = 2; /* Three may publish at a time. */
+            may = true;
+        } else {
+            ledger->listed_max = 1;
+        }
+        if (what == 2) {
+            elapsed += 2 * eighth - 1;
+        } else if (what == 3) {
+            elapsed += 2 * eighth;
+            may = true;
+        } else if (what == 4) {
+            own->included = ledger->round - 2;
+            may = true;
+        } else if (what == 5 || what == 6) { /* One of those before it is away. */
+            member->state = what == 5 ? DP_MEMBER_DEAD : DP_MEMBER_ALIVE;
+            elapsed += eighth;
+            may = what == 5;
+        } else if (what == 7) {
+            other->included = ledger->round; /* The same as this node: by the order of peers. */
+            elapsed += eighth;
+            may = dp_peer_compare(&node->self, &one) < 0;
+        } else if (what == 8) { /* Found once for a round. */
+            node->train->turn_round = ledger->round + 1;
+            node->train->turn_before = 0;
+            may = true;
+        }
+        node->train->turn_round = what == 8 ? ledger->round + 1 : 0;
+        node->train->steps = 5;
+        node->round->n_claims = 0;
+        dp_round_index_claims(node);
+        node->round->opened = (dp_time){node->now.us - elapsed};
+        dp_out_begin(&node->out, world->actions);
+        dp_train_advance(node);
+        assert_int_equal(kit_find(world->actions, DP_DO_PUBLISH) != NULL, may);
+        if (what != 0) {
+            assert_int_equal(node->train->turn_round, ledger->round + 1);
+        }
+        member->state = DP_MEMBER_ALIVE;
+        kit_close(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +557,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_that_was_not_made_is_asked_for_again_ever_more_rarely),
         cmocka_unit_test(a_state_that_is_a_checkpoint_already_is_not_saved_again),
         cmocka_unit_test(a_voter_must_have_a_checkpoint_every_32_rounds),
+        cmocka_unit_test(where_a_record_cannot_list_all_a_node_publishes_when_it_is_its_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
