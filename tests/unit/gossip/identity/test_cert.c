@@ -407,6 +407,42 @@ static void mutated_credentials_never_pass(void **state)
     }
 }
 
+/* What a person has to do differs: set the clock, or ask for a new token. */
+static void a_time_outside_says_which_of_both_windows_and_on_which_side(void **state)
+{
+    struct family family;
+    dp_credential found;
+
+    (void)state;
+    family_init(&family);
+    const dp_view bytes = dp_view_of(family.child_credential, family.child_size);
+    CHECK_OK(check(&family.cast, bytes, 0, &found));
+    const uint64_t from =
+        found.member_from_ms > found.join_from_ms ? found.member_from_ms : found.join_from_ms;
+    CHECK(found.join_until_ms < found.member_until_ms);
+    const struct {
+        uint64_t now_ms;
+        dp_status status;
+        const char *text;
+    } cases[] = {
+        {from - DP_CERT_SKEW_MS, DP_OK, ""},
+        {found.member_from_ms - DP_CERT_SKEW_MS - 1, DP_AGAIN,
+         "The membership certificate is not valid yet; check this machine's clock."},
+        {found.join_until_ms, DP_OK, ""},
+        {found.join_until_ms + 1, DP_EXPIRED, "The invite has expired; ask for a new token."},
+        {found.member_until_ms, DP_EXPIRED, "The invite has expired; ask for a new token."},
+        {found.member_until_ms + 1, DP_EXPIRED,
+         "The membership certificate has expired; ask for a new token."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_why why = {""};
+        CHECK_STATUS(dp_credential_check(bytes, &family.cast.run, family.cast.root.public_key, NULL,
+                                         cases[i].now_ms, &found, &why),
+                     cases[i].status);
+        assert_string_equal(why.text, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_closed_invite_and_a_past_membership_are_told_apart),
         cmocka_unit_test(a_refusal_says_why_and_leaves_the_result_alone),
         cmocka_unit_test(mutated_credentials_never_pass),
+        cmocka_unit_test(a_time_outside_says_which_of_both_windows_and_on_which_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

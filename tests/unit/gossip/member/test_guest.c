@@ -252,6 +252,13 @@ static void of_the_invite_with_most_guests_the_first_gives_way(void **state)
     }
     assert_true(link_of(t, GUEST + DP_GUESTS_MAX, 2) != DP_MEMBER_NONE);
     assert_int_equal(count_of(t, DP_DO_HANGUP, GUEST + 1), 1);
+    assert_true(link_of(t, GUEST + DP_GUESTS_MAX + 2, 3) != DP_MEMBER_NONE);
+    assert_int_equal(count_of(t, DP_DO_HANGUP, GUEST + 1), 0); /* Its link ends already. */
+    assert_int_equal(count_of(t, DP_DO_HANGUP, GUEST + 2), 1);
+    dp_out_begin(&t->out, t->actions);
+    const dp_peer closing = mesh_peer(GUEST + 2);
+    dp_members_guest_gone(t->members, dp_members_find(t->members, &closing), now_of(t), &t->out);
+    assert_int_equal(count_of(t, DP_DO_HANGUP, GUEST + 2), 0);
     assert_true(link_of(t, GUEST + DP_GUESTS_MAX + 1, 1) == DP_MEMBER_NONE);
     assert_int_equal(count_of(t, DP_DO_HANGUP, GUEST + DP_GUESTS_MAX + 1), 1);
     close_table(t);
