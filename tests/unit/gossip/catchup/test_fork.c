@@ -1,5 +1,6 @@
 /* The root key begins the chain anew: after the loss of a majority, against nodes that continued,
  * after a proof. */
+#include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
@@ -64,6 +65,9 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
      * one before. */
     assert_int_equal(kit_look(world, 0).round, before.round);
     assert_int_equal(dp_saved_told(world->nodes[0].node)->round, before.round);
+    const dp_history_row *row = dp_chain_row(world->nodes[0].node, before.round);
+    assert_true(row != NULL && row->certified && row->proven);
+    assert_true(dp_hash_equal(&row->root, &world->nodes[0].node->standing.state_root));
     kit_run_ms(world, 5000);
     const dp_node_view after = kit_look(world, 0);
     assert_int_equal(after.mode, DP_MODE_SYNC);

@@ -185,6 +185,16 @@ static void work_is_exchanged_while_the_trainer_stands_at_the_newest_round_and_t
     node->manifest.exchange = DP_EXCHANGE_UPDATES;
     step(world, &tick);
     assert_true(node->mix->now.gossip);
+    own->gone = DP_REMOVE_LEFT; /* It is no member any more. */
+    step(world, &tick);
+    assert_false(node->mix->now.gossip);
+    own->gone = 0;
+    node->standing.applied--;
+    node->standing.applying = true;
+    step(world, &tick);
+    assert_false(node->mix->now.gossip);
+    node->standing.applied++;
+    node->standing.applying = false;
     kit_close(world);
 }
 
@@ -231,6 +241,104 @@ static void a_node_without_majority_works_alone_once_the_time_of_the_fallback_is
     kit_close(world);
 }
 
+/* In a run of pairs, between its rounds as well: until this node has published or its part is due. */
+static void
+with_pairs_work_is_exchanged_between_rounds_until_the_part_of_the_next_is_due(void **state)
+{
+    (void)state;
+    for (uint32_t what = 0; what < 4; what++) {
+        kit_world *world = kit_together(3);
+        dp_node *node = world->nodes[0].node;
+        dp_event nothing = {.type = DP_EV_STORED, .u.stored = {.op = 0}};
+        for (uint32_t i = 0; i < 1000 && (dp_train_undecided(node) || !node->train->training ||
+                                          node->standing.applied != node->ledger.round ||
+                                          node->mode != DP_MODE_SYNC);
+             i++) {
+            kit_run_ms(world, KIT_STEP_MS);
+        }
+        node->manifest.pairs = what == 0 ? DP_OFF : DP_ON;
+        node->train->steps = 0;
+        node->round->n_claims = 0;
+        dp_round_index_claims(node);
+        node->round->opened = node->now;
+        if (what == 2) {
+            node->round->opened = (dp_time){1};
+        } else if (what == 3) {
+            node->train->pending.has = true;
+            node->train->pending.ready.round = node->ledger.round + 1;
+            node->train->pending.ready.base = node->ledger.base;
+        }
+        step(world, &nothing);
+        assert_int_equal(node->mode, DP_MODE_SYNC);
+        assert_int_equal(node->mix->now.gossip, what == 1);
+        assert_int_equal(node->mix->now.round, node->standing.applied);
+        assert_true(dp_hash_equal(&node->mix->now.base, &node->ledger.base));
+        node->train->pending.has = false;
+        kit_close(world);
+    }
+}
+
+static const char *mode_note(const kit_world *world, dp_mode mode)
+{
+    for (uint32_t i = 0; i < world->actions->count; i++) {
+        const dp_action *action = &world->actions->items[i];
+        if (action->type == DP_DO_NOTE && action->u.note.code == DP_NOTE_MODE &&
+            action->u.note.b == (uint64_t)mode) {
+            return action->u.note.cause;
+        }
+    }
+    return NULL;
+}
+
+static void the_mode_follows_from_what_a_node_knows_and_says_why(void **state)
+{
+    const struct {
+        dp_mode from;
+        dp_mode to;
+        const char *cause;
+    } cases[] = {
+        {DP_MODE_GOSSIP, DP_MODE_SYNC, "quorum"},
+        {DP_MODE_SYNC, DP_MODE_PAUSED, "owner"},
+        {DP_MODE_SYNC, DP_MODE_HALTED, "two forks"},
+        {DP_MODE_PAUSED, DP_MODE_HALTED, "voted twice"}, /* It is paused, too. */
+        {DP_MODE_PAUSED, DP_MODE_JOINING, "no state"},
+        {DP_MODE_SYNC, DP_MODE_SYNC, NULL}, /* A state that is behind keeps its mode. */
+        {DP_MODE_JOINING, DP_MODE_JOINING, NULL},
+        {DP_MODE_JOINING, DP_MODE_SYNC, "quorum"}, /* An observer has no state. */
+        {DP_MODE_SYNC, DP_MODE_GOSSIP, "no quorum"},
+    };
+
+    (void)state;
+    for (uint32_t what = 0; what < sizeof cases / sizeof cases[0]; what++) {
+        kit_world *world = kit_together(3);
+        dp_node *node = world->nodes[0].node;
+        dp_event nothing = {.type = DP_EV_STORED, .u.stored = {.op = 0}};
+        node->mode = cases[what].from;
+        node->paused = what == 1 || what == 3;
+        node->halted = what == 2 || what == 3;
+        node->proof->row_size = 1;
+        node->proof->row[0] = what == 3 ? 1 : 2;
+        node->standing.has_theta = what != 4 && what != 5 && what != 7;
+        node->standing.applied -= what == 6 ? 1 : 0;
+        node->standing.applying = what == 6;
+        node->config.observer = what == 7;
+        node->beat.quorum = what != 8;
+        step(world, &nothing);
+        assert_int_equal(node->mode, cases[what].to);
+        const char *cause = mode_note(world, cases[what].to);
+        assert_int_equal(cause != NULL, cases[what].cause != NULL);
+        if (cause != NULL) {
+            assert_string_equal(cause, cases[what].cause);
+        }
+        assert_int_equal(node->members->summary.mode, cases[what].to);
+        assert_int_equal(node->members->summary.slot, node->ledger.slot);
+        assert_int_equal(node->members->summary.round, node->standing.applied);
+        node->halted = node->config.observer = false;
+        node->proof->row_size = 0;
+        kit_close(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +348,9 @@ int main(void)
         cmocka_unit_test(work_is_exchanged_while_the_trainer_stands_at_the_newest_round_and_trains),
         cmocka_unit_test(a_fence_of_this_life_has_the_trainer_start_again_without_its_exchange),
         cmocka_unit_test(a_node_without_majority_works_alone_once_the_time_of_the_fallback_is_over),
+        cmocka_unit_test(
+            with_pairs_work_is_exchanged_between_rounds_until_the_part_of_the_next_is_due),
+        cmocka_unit_test(the_mode_follows_from_what_a_node_knows_and_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

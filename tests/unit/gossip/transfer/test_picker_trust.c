@@ -371,6 +371,48 @@ static void an_object_that_is_wanted_more_urgently_goes_before_others(void **sta
     fetcher_close(f);
 }
 
+/* After so long a liar that nobody else stands in for is asked once more; the time is set once. */
+static void a_pardon_is_planned_for_a_liar_where_no_other_is_said_to_have_it(void **state)
+{
+    static const uint32_t waits[] = {5, 10, 20, 40, 80, 80};
+
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    dp_want *const wanted = &f->picker->wants[0];
+    want(f, DP_PRIORITY_ROUND);
+    dp_want_set_bit(wanted->banned, 1, true);
+    dp_picker_plan_pardon(f->picker, wanted, now_of(f));
+    CHECK(wanted->pardon_at.us == 0); /* Nobody lied. */
+    wanted->n_faults = 1;
+    wanted->faults[0].member = 1;
+    wanted->faults[0].bad = DP_BAD_CHUNKS_MAX;
+    dp_want_set_bit(wanted->holders, 2, true);
+    dp_picker_plan_pardon(f->picker, wanted, now_of(f));
+    CHECK(wanted->pardon_at.us == 0); /* The other has it. */
+    dp_want_set_bit(wanted->holders, 2, false);
+    for (uint32_t i = 0; i < 6; i++) {
+        wanted->pardon_at = (dp_time){0};
+        wanted->pardons = i;
+        dp_picker_plan_pardon(f->picker, wanted, now_of(f));
+        CHECK(wanted->pardon_at.us == f->now + waits[i] * DP_SECOND);
+        dp_picker_plan_pardon(f->picker, wanted, (dp_time){f->now + 3});
+        CHECK(wanted->pardon_at.us == f->now + waits[i] * DP_SECOND);
+    }
+    for (uint32_t other = 0; other < 2; other++) {
+        wanted->faults[0].bad = DP_BAD_CHUNKS_MAX;
+        dp_want_set_bit(wanted->banned, 1, true);
+        dp_want_set_bit(wanted->holders, 2, other == 1);
+        wanted->pardons = 0;
+        wanted->pardon_at = now_of(f);
+        dp_picker_pardon(f->picker, wanted);
+        CHECK(wanted->pardon_at.us == 0 && wanted->pardons == 1);
+        CHECK(dp_want_bit(wanted->banned, 1) == (other == 1));
+        CHECK(wanted->faults[0].bad == DP_BAD_CHUNKS_MAX - (other == 1 ? 0 : 1));
+    }
+    dp_picker_cancel(f->picker, now_of(f), &f->root, &f->out);
+    fetcher_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +432,7 @@ int main(void)
         cmocka_unit_test(each_liar_is_counted_for_itself),
         cmocka_unit_test(one_liar_more_than_are_counted_has_no_second_chance),
         cmocka_unit_test(an_object_that_is_wanted_more_urgently_goes_before_others),
+        cmocka_unit_test(a_pardon_is_planned_for_a_liar_where_no_other_is_said_to_have_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
