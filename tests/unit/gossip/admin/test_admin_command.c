@@ -293,6 +293,12 @@ static void give(kit_world *world, uint32_t to, dp_admin_command order)
     assert_int_equal(status, DP_OK);
 }
 
+static dp_admin_command revoke_invite(uint8_t invite)
+{
+    return (dp_admin_command){
+        .kind = DP_ADMIN_REVOKE_INVITE, .invite = {{invite}}, .until_ms = UINT64_MAX};
+}
+
 static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
 {
     kit_world *world = kit_together(4);
@@ -303,6 +309,11 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
     kit_run_ms(world, 2000);
     give(world, 0, revoke(3));
     kit_run_ms(world, 2000);
+    for (uint8_t invite = 32; invite > 29; invite--) { /* Against the order in a record. */
+        give(world, 0, revoke_invite(invite));
+        kit_run_ms(world, 1000);
+    }
+    assert_int_equal(world->nodes[0].node->ledger.n_revoked, 3);
     const dp_admin_command order = back_to(world, 1);
     const uint64_t before = kit_look(world, 0).round;
     const uint64_t slot = kit_look(world, 0).slot;
@@ -323,6 +334,7 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
             dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[i].node->ledger.fork));
         /* A member that was put out after that round stays out. */
         assert_null(dp_ledger_member(&world->nodes[i].node->ledger, &revoked));
+        assert_int_equal(world->nodes[i].node->ledger.n_revoked, 3);
     }
     assert_true(world->states_fetched > fetched);
     assert_false(dp_hash_is_zero(&world->nodes[0].node->ledger.fork));
@@ -418,12 +430,6 @@ static void a_fork_revokes_again_as_many_invites_as_a_record_has_room_for(void *
     }
     refuse(world, 0, order, DP_TOOBIG, "more than 8 members or invites have been revoked");
     kit_close(world);
-}
-
-static dp_admin_command revoke_invite(uint8_t invite)
-{
-    return (dp_admin_command){
-        .kind = DP_ADMIN_REVOKE_INVITE, .invite = {{invite}}, .until_ms = UINT64_MAX};
 }
 
 static void one_revoked_invite_more_than_a_record_takes_waits_for_another_order(void **state)
