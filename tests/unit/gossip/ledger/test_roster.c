@@ -232,6 +232,76 @@ static void what_is_said_of_the_absent_stands_in_records_alone(void **state)
     assert_false(dp_remove_verify(&back, &crypto, &ledger.run));
 }
 
+/* Of the rows that may be given away one without a fence is first, then the one of the member that
+ * went first; and a row counts as left exactly if it may be given away. */
+static void of_rows_that_matter_no_more_one_without_a_fence_goes_first(void **state)
+{
+    const struct {
+        uint32_t fenced[3];
+        uint32_t slots[3];
+        uint32_t given;
+    } cases[] = {
+        {{0, 0, 0}, {9, 7, 8}, 2}, {{0, 0, 0}, {7, 7, 8}, 1}, {{5, 0, 0}, {1, 9, 8}, 3},
+        {{0, 5, 5}, {9, 1, 2}, 1}, {{5, 5, 5}, {9, 8, 7}, 3}, {{0, 0, 5}, {9, 8, 1}, 2},
+    };
+
+    (void)state;
+    for (uint32_t i = 1; i <= 3; i++) {
+        join(i, 0);
+    }
+    ledger.rows_max = ledger.n_roster;
+    assert_int_equal(dp_ledger_rows_left(&ledger), 0);
+    for (uint32_t k = 0; k < 3; k++) {
+        entry_of(k + 1)->gone = DP_REMOVE_LEFT;
+        ledger.n_members--;
+        assert_int_equal(dp_ledger_rows_left(&ledger), k + 1);
+    }
+    static const dp_remove_reason reasons[] = {DP_REMOVE_LEFT, DP_REMOVE_ABSENT, DP_REMOVE_REVOKED,
+                                               DP_REMOVE_HARMFUL};
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_roster_entry *entry = entry_of(1);
+        entry->gone = reasons[i];
+        entry->until_ms = 0;
+        assert_int_equal(dp_ledger_rows_left(&ledger), i < 2 ? 3 : 2);
+        entry->until_ms = ledger.time_ms; /* A credential may be made with its invite yet. */
+        assert_int_equal(dp_ledger_rows_left(&ledger), i < 2 ? 3 : 2);
+        entry->until_ms = ledger.time_ms - 1;
+        assert_int_equal(dp_ledger_rows_left(&ledger), 3);
+        entry->until_ms = 0;
+        entry->gone = DP_REMOVE_LEFT;
+    }
+    const dp_roster_entry before[3] = {*entry_of(1), *entry_of(2), *entry_of(3)};
+    for (uint32_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        uint32_t rows[3];
+        for (uint32_t k = 0; k < 3; k++) {
+            rows[k] = (uint32_t)(entry_of(k + 1) - ledger.roster);
+            entry_of(k + 1)->fenced = cases[c].fenced[k];
+            entry_of(k + 1)->gone_slot = cases[c].slots[k];
+        }
+        const dp_peer newcomer = kit_peer(9);
+        const dp_peer left = kit_peer(cases[c].given);
+        const dp_roster_entry *made = dp_ledger_admit(&ledger, &newcomer);
+        assert_int_equal(made - ledger.roster, rows[cases[c].given - 1]);
+        assert_int_equal(dp_ledger_find(&ledger, &left), DP_NOBODY);
+        assert_int_equal(dp_ledger_find(&ledger, &newcomer), rows[cases[c].given - 1]);
+        assert_int_equal(made->fenced, 0);
+        assert_int_equal(made->gone, 0);
+        /* As before, with the former member in its row. */
+        ledger.roster[rows[cases[c].given - 1]].gone = DP_REMOVE_LEFT;
+        ledger.roster[rows[cases[c].given - 1]].admitted_slot = 1;
+        ledger.roster[rows[cases[c].given - 1]].strict = false;
+        for (uint32_t k = 0; k < 3; k++) {
+            if (k + 1 != cases[c].given) {
+                entry_of(k + 1)->fenced = 1;
+            }
+        }
+        dp_roster_entry *again = dp_ledger_admit(&ledger, &left);
+        assert_int_equal(again - ledger.roster, rows[cases[c].given - 1]);
+        *again = before[cases[c].given - 1];
+        ledger.n_members -= 2;
+    }
+}
+
 int main(void)
 {
 #define OF(test) cmocka_unit_test_setup_teardown(test, begin, teardown)
@@ -241,6 +311,7 @@ int main(void)
         OF(who_comes_back_is_the_one_that_it_was),
         OF(a_row_is_another_s_once_nothing_of_it_matters),
         OF(what_is_said_of_the_absent_stands_in_records_alone),
+        OF(of_rows_that_matter_no_more_one_without_a_fence_goes_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
