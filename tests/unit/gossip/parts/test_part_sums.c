@@ -492,6 +492,125 @@ static void a_sum_has_moved_when_more_of_it_has_come(void **state)
     kit_close(world);
 }
 
+/* Nor may an object be in two of them, under two names. */
+static void a_sum_with_an_object_that_is_in_another_is_bad(void **state)
+{
+    (void)state;
+    for (uint32_t same = 0; same < 2; same++) {
+        kit_world *world = begin();
+        dp_node *node = world->nodes[0].node;
+        dp_sum *sum = held(node);
+        sum->held = sum->checked = true;
+        sum->word.n = 1;
+        dp_sum *second = &node->parts->sums[node->parts->n_sums++];
+        *second = *sum;
+        const uint32_t first = kit_index(&sum->word.sources[0].peer);
+        second->word.owner = kit_peer(2);
+        second->word.sources[0] = (dp_part_source){
+            .peer = kit_peer(3 - first), .root = kit_claim_by(node, 3 - first)->ready.root};
+        if (same == 1) {
+            kit_claim_by(node, 1)->ready.parts.refs[0].root =
+                kit_claim_by(node, 2)->ready.parts.refs[0].root;
+        }
+        choose(node);
+        assert_true(sum->in_use && !sum->bad);
+        assert_int_equal(second->in_use, same == 0);
+        assert_int_equal(second->bad, same == 1);
+        kit_close(world);
+    }
+}
+
+/* A sum stands where its first contribution would, with the weights of all in it. */
+static void a_part_is_added_up_from_sums_and_from_objects_that_are_in_none(void **state)
+{
+    (void)state;
+    for (uint32_t apart = 0; apart < 3; apart++) { /* No sum, one of two, two of one. */
+        kit_world *world = begin();
+        dp_node *node = world->nodes[0].node;
+        dp_duty *duty = &node->parts->duties[0];
+        uint32_t chosen[3];
+        unsigned __int128 w[3];
+        unsigned __int128 all = 0;
+        for (uint32_t i = 0; i < 3; i++) { /* In order of peer, as kit_peer is. */
+            const dp_claim *claim = kit_claim_by(node, i);
+            chosen[i] = (uint32_t)(claim - node->round->claims);
+            w[i] = dp_part_round_term(node, claim, 0).w;
+            all += w[i];
+        }
+        for (uint32_t k = 0; k < apart; k++) {
+            dp_sum *sum = &node->parts->sums[k];
+            *sum = (dp_sum){.word = word_of(node), .in_use = true};
+            sum->word.owner = kit_peer(apart == 1 ? 2 : 1 + k);
+            sum->word.root.bytes[0] = (uint8_t)(60 + k);
+            sum->word.bytes = 70 + k;
+            memset(sum->word.signature, (int)(80 + k), sizeof sum->word.signature);
+            sum->word.n = apart == 1 ? 2 : 1;
+            if (apart == 2) {
+                sum->word.sources[0].peer = kit_peer(1 + k);
+            }
+        }
+        node->parts->n_sums = apart;
+        dp_out_begin(&node->out, world->actions);
+        dp_part_round_reduce_chosen(node, 0, chosen, 3);
+        const dp_action *reduce = kit_find(world->actions, DP_DO_REDUCE);
+        assert_non_null(reduce);
+        assert_true(duty->reducing);
+        assert_int_equal(duty->n, 3);
+        assert_int_equal(duty->n_sums, apart);
+        assert_int_equal(reduce->u.reduce.n_items, apart == 1 ? 2 : 3);
+        assert_int_equal(reduce->u.reduce.round, node->ledger.round + 1);
+        assert_int_equal(reduce->u.reduce.part, 0);
+        assert_int_equal(reduce->u.reduce.first, node->ledger.layout.cuts.first[0]);
+        assert_int_equal(reduce->u.reduce.end, dp_part_end(&node->ledger.layout.cuts, 0));
+        assert_true(dp_hash_equal(&reduce->u.reduce.items[0].root,
+                                  &kit_claim_by(node, 0)->ready.parts.refs[0].root));
+        for (uint32_t k = 0; k < apart; k++) {
+            const dp_apply_item *item = &reduce->u.reduce.items[1 + k];
+            const unsigned __int128 own = apart == 1 ? w[1] + w[2] : w[1 + k];
+            assert_int_equal(item->root.bytes[0], 60 + k);
+            assert_int_equal(item->bytes, 70 + k);
+            assert_int_equal(item->q, dp_weight_share(own, DP_CLIP_ONE, all));
+            assert_int_equal(duty->sums[k].from, apart == 1 ? 6 : 2U << k);
+            assert_int_equal(duty->sums[k].collector, apart == 1 ? 2 : 1 + k);
+            assert_int_equal(duty->sums[k].bytes, 70 + k);
+            assert_int_equal(duty->sums[k].root.bytes[0], 60 + k);
+            assert_int_equal(duty->sums[k].signature[5], 80 + k);
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            const dp_claim *claim = kit_claim_by(node, i);
+            assert_true(dp_peer_equal(&duty->sources[i].peer, &claim->ready.peer));
+            assert_true(dp_hash_equal(&duty->sources[i].root, &claim->ready.root));
+        }
+        node->parts->n_sums = 0;
+        kit_close(world);
+    }
+}
+
+/* Known by a record alone it does not count as told, until its owner says it. */
+static void a_word_that_is_known_counts_as_told_once_its_owner_has_said_it(void **state)
+{
+    kit_world *world = begin();
+    dp_node *node = world->nodes[0].node;
+    const dp_part_word word = word_of(node);
+
+    (void)state;
+    node->parts->n_results = 0;
+    node->changed = false;
+    dp_part_round_word(node, &word, true);
+    assert_int_equal(node->parts->n_results, 1);
+    assert_true(node->parts->results[0].evidence && node->changed);
+    assert_int_equal(node->parts->results[0].since.us, node->now.us);
+    dp_part_round_word(node, &word, true);
+    assert_true(node->parts->results[0].evidence);
+    dp_part_round_word(node, &word, false);
+    assert_false(node->parts->results[0].evidence);
+    dp_part_round_word(node, &word, true);
+    assert_false(node->parts->results[0].evidence);
+    assert_int_equal(node->parts->n_results, 1);
+    node->parts->n_results = 0;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,6 +628,9 @@ int main(void)
         cmocka_unit_test(a_sum_that_is_not_here_is_waited_for_while_its_collector_lives),
         cmocka_unit_test(what_a_hint_names_is_waited_for_as_long_as_one_in_line_has),
         cmocka_unit_test(a_sum_has_moved_when_more_of_it_has_come),
+        cmocka_unit_test(a_sum_with_an_object_that_is_in_another_is_bad),
+        cmocka_unit_test(a_part_is_added_up_from_sums_and_from_objects_that_are_in_none),
+        cmocka_unit_test(a_word_that_is_known_counts_as_told_once_its_owner_has_said_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
