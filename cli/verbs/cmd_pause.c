@@ -226,8 +226,9 @@ static int run_leave(dp_cmd *cmd)
                dp_print_mark(true));
     } else {
         printf("%s left %s; %s\n", dp_print_mark(true), run,
-               dp_json_flag(result, "ended") == 1 ? "no other member votes, so the run has ended"
-                                                  : "training continues on its other members");
+               dp_json_flag(result, "ended") == 1
+                   ? "no member is left that votes, so the run has ended"
+                   : "training continues on its other members");
     }
     json_decref(result);
     return 0;

@@ -76,7 +76,8 @@ static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
         if (processes > 1) {
             snprintf(each, sizeof each, "%u processes of ", processes);
         }
-        snprintf(text, size, "cpu: %s, %s%zu threads", dp_ops_best()->name, each, threads);
+        snprintf(text, size, "cpu: %s, %s%zu thread%s", dp_ops_best()->name, each, threads,
+                 threads == 1 ? "" : "s");
         return;
     }
     const bool told = setup->backend->device(setup->device, &device, &why) == DP_OK;

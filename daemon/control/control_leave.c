@@ -95,19 +95,30 @@ static const char *last_export(const dp_daemon *daemon)
  * them. */
 static void refuse(const dp_daemon *daemon, const dp_call *call, const dp_driver_view *view)
 {
-    char why[512];
+    const bool asked = view->node.leaving != DP_LEAVING_NOT;
+    char why[640]; /* An answer keeps 511 bytes of it, of which no name and path has all. */
     char size[DP_SIZE_TEXT_MAX];
     const char *const name = dp_driver_run_identity(daemon->driver)->name;
     dp_size_text(view->elements * sizeof(float), size);
     snprintf(why, sizeof why,
              "%s has %llu round%s, %u member%s, and a model of %s, %s; this node is its only "
-             "voter, and no other node has taken over yet. --delete-run %s ends the run for all "
+             "voter, and no other node has taken over yet%s. --delete-run %s ends the run for all "
              "members and deletes the model",
              name, (unsigned long long)view->node.round, view->node.round == 1 ? "" : "s",
              (unsigned)view->node.members, view->node.members == 1 ? "" : "s", size,
-             last_export(daemon), name);
-    dp_call_fail(call, 75, "E0124", "dpnode ckpt export DIR   # keeps the model",
+             last_export(daemon), asked ? "; it leaves by itself when one has" : "", name);
+    dp_call_fail(call, 75, "E0124",
+                 "dpnode ckpt export DIR   # keeps the model; dpnode invite --role vote   # makes "
+                 "another voter",
                  "leaving deletes the run", why);
+}
+
+/* Nobody votes after this node, or no other member is left. */
+static bool ends_run(const dp_driver_view *view)
+{
+    const bool is_member = view->node.mode != DP_MODE_LEFT;
+    return view->running &&
+           (view->node.leaving == DP_LEAVING_NEEDED || view->node.members <= (is_member ? 1U : 0U));
 }
 
 static void on_leave_tick(uv_timer_t *timer)
@@ -135,7 +146,7 @@ static void on_leave_tick(uv_timer_t *timer)
         uv_close((uv_handle_t *)timer, on_leaving_closed);
         return;
     }
-    self->ended = view.running && view.node.leaving == DP_LEAVING_NEEDED;
+    self->ended = ends_run(&view);
     /* The order is kept, whether or not there is a token. */
     DP_IGNORE(dp_first_start_left(self->daemon->first_start) != true);
     dp_driver *driver = self->daemon->driver;

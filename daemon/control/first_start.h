@@ -29,10 +29,10 @@ void dp_first_start_close(dp_first_start *start);
 /* The outcome of dp_run_join_unasked, perhaps before that returns. Accept NULL. */
 void dp_first_start_joined(dp_first_start *start);
 void dp_first_start_failed(dp_first_start *start, const dp_control_error *error);
-/* The owner has told this node to leave its run, or not to try to enter one: the token that is there
- * now is not used again until the node has entered a run by a command; another one is. Keeps its
- * hash in the file token.left of the directory, since the order outlives the daemon. False: there
- * is no token, or it was left before. Accepts NULL. */
+/* The owner has told this node to leave its run, or not to try to enter one: the token that is
+ * there now is not used again until the node has entered a run by a command; another one is. Keeps
+ * its hash in the file token.left of the directory, since the order outlives the daemon. False:
+ * there is no token, or it was left before. Accepts NULL. */
 bool dp_first_start_left(dp_first_start *start);
 
 /* The reason why the last try failed, why the node waits, or why the token is not used; NULL: none.

@@ -160,7 +160,7 @@ static inline void picture_of_three(void)
     PICTURE_SET(facts->state, "training");
     PICTURE_SET(facts->run, "kjv");
     PICTURE_SET(facts->unit, "tokens");
-    PICTURE_SET(facts->device, "cpu: avx512, 1 threads");
+    PICTURE_SET(facts->device, "cpu: avx512, 1 thread");
     facts->round = 40;
     facts->slot = 42;
     facts->tokens = 960000;

@@ -113,7 +113,7 @@ static void leave_keeps_or_drops_the_data(void **state)
     assert_true(verb_said("left kjv; training continues on its other members"));
     verb_answer("{'run': 'kjv', 'ended': true}");
     assert_int_equal(VERB(dp_verb_leave, "--delete-run", "kjv"), 0);
-    assert_true(verb_said("left kjv; no other member votes, so the run has ended"));
+    assert_true(verb_said("left kjv; no member is left that votes, so the run has ended"));
     verb_answer("{'run': null, 'ended': false}");
     assert_int_equal(VERB_ALONE(dp_verb_leave), 0);
     assert_true(verb_said("no longer tries to join by its token; to join: dpnode join TOKEN"));

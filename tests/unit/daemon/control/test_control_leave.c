@@ -31,6 +31,7 @@ static void open_member(void)
     call_kit.view.node.is_voter = true;
     call_kit.view.node.voters = 3;
     call_kit.view.node.alive = 3;
+    call_kit.view.node.members = 3;
     call_kit.view.node.leaving = DP_LEAVING_NOT;
     CHECK_OK(dp_run_identity_save(desk.shelf.store, &desk.driver->facts));
     CHECK_OK(dp_vote_create_key(desk.shelf.store, &desk.driver->facts.run, &key));
@@ -140,6 +141,20 @@ static void the_only_voter_leaves_when_its_run_is_named(void **state)
     close_member();
 }
 
+/* All members have left by one record, this node by an order that was refused first. */
+static void the_last_to_leave_is_told_that_the_run_has_ended(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.node.mode = DP_MODE_LEFT;
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    call_kit.view.node.members = 0;
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    assert_true(call_kit.n_errors == 0 && flag_at(call_body(), "ended"));
+    close_member();
+}
+
 static void a_node_that_is_needed_after_all_stays(void **state)
 {
     (void)state;
@@ -148,6 +163,7 @@ static void a_node_that_is_needed_after_all_stays(void **state)
     CALL_ALONE(dp_method_run_leave);
     call_wait();
     assert_true(call_failed("E0124", 75) && n_closed == 0 && has_key());
+    assert_non_null(strstr(call_kit.error.why, "it leaves by itself when one has"));
     close_member();
 }
 
@@ -233,6 +249,7 @@ int main(void)
         cmocka_unit_test(the_only_voter_does_not_leave_by_accident),
         cmocka_unit_test(the_only_voter_beside_others_leaves_when_one_has_taken_over),
         cmocka_unit_test(the_only_voter_leaves_when_its_run_is_named),
+        cmocka_unit_test(the_last_to_leave_is_told_that_the_run_has_ended),
         cmocka_unit_test(a_node_that_is_needed_after_all_stays),
         cmocka_unit_test(a_node_that_reads_its_chain_cannot_know_and_says_so),
         cmocka_unit_test(a_second_leave_of_a_run_is_answered),
