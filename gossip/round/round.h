@@ -220,7 +220,7 @@ dp_time dp_round_wake(const dp_node *node);
 bool dp_round_works(const dp_node *node, uint32_t index);
 /* Was a majority heard since less than a longer grace when this slot was opened, and does the
  * newest record list this member, of which nothing says that it does not work? The round waits for
- * it as for one that is owed a wait. */
+ * it until the hard deadline. */
 bool dp_round_expects(const dp_node *node, uint32_t index);
 /* dp_round_works of any watched member. */
 bool dp_round_anybody_works(const dp_node *node);

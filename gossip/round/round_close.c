@@ -20,11 +20,24 @@ uint64_t dp_round_hard_us(const dp_node *node)
 }
 
 /* The kind of member for which a round waits although it could be closed. */
-typedef enum await { AWAIT_NOBODY = 0, AWAIT_TURN, AWAIT_OWED } await;
+typedef enum await { AWAIT_NOBODY = 0, AWAIT_TURN, AWAIT_OWED, AWAIT_BACK } await;
+
+/* n: contributions that are held. */
+static await kind_of(const dp_node *node, uint32_t index, uint32_t n)
+{
+    if (dp_round_expects(node, index)) {
+        return AWAIT_BACK;
+    }
+    if (dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1)) {
+        return dp_round_works(node, index) ? AWAIT_OWED : AWAIT_NOBODY;
+    }
+    return n >= node->ledger.listed_max && dp_round_is_active(node, index) ? AWAIT_TURN
+                                                                           : AWAIT_NOBODY;
+}
 
 /* The first contributions that come fill a record; members whose turn it is may be others, farther
  * away. The round also waits, in some rounds, for a member that is later than the others every
- * time. */
+ * time; and, after a time without a majority, for all that are expected back. */
 static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
 {
     const dp_peer *authors[DP_CLAIMS_MAX];
@@ -34,19 +47,15 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         authors[i] = &node->round->claims[held[i]].ready.peer;
     }
-    for (uint32_t i = 0; i < dp_round_watched_count(node) && most != AWAIT_OWED; i++) {
+    for (uint32_t i = 0; i < dp_round_watched_count(node) && most != AWAIT_BACK; i++) {
         const uint32_t index = dp_round_watched_at(node, i);
-        if (dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
+        const dp_peer *const peer = &dp_members_at(node->members, index)->peer;
+        if (dp_judging_rejects(node, peer)) {
             continue; /* There is no other of it in this round. */
         }
-        const bool expected = dp_round_expects(node, index);
-        const bool owed =
-            expected || dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
-        if ((owed ? expected || dp_round_works(node, index)
-                  : n >= node->ledger.listed_max && dp_round_is_active(node, index)) &&
-            dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
-                              n)) {
-            most = owed ? AWAIT_OWED : AWAIT_TURN;
+        const await kind = kind_of(node, index, n);
+        if (kind > most && dp_turn_has_place(&node->ledger, peer, authors, n)) {
+            most = kind;
         }
     }
     return most;
@@ -70,6 +79,9 @@ static uint64_t grace_of(const dp_node *node, await waits_for)
 
     if (DP_BUGGIFY(node, DP_BUG_NO_GRACE)) {
         return 0;
+    }
+    if (waits_for == AWAIT_BACK) {
+        return dp_deadline_hard(&node->round->deadline);
     }
     return waits_for == AWAIT_OWED && longer > grace ? longer : grace;
 }
