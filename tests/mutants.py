@@ -12,6 +12,7 @@ the file. A line that begins with # is a comment. --draw makes such a list by ch
 Exit status 1 if a mutation went unnoticed, or the unbroken program did not pass."""
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -121,6 +122,7 @@ def build(folder, targets, *settings):
     subprocess.run(["cmake", "--build", folder, "--target", *targets, "--", "--quiet"], check=True)
 
 
+@functools.lru_cache
 def unit_tests():
     return sorted(path.stem for path in (ROOT / "tests/unit/gossip").rglob("test_*.c"))
 
