@@ -3,6 +3,8 @@
 #include "base/trainer/trainer_msg.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
+#include "gossip/pairs/mix_internal.h"
+#include "gossip/training/training.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 
 static void a_round_is_applied_as_its_record_says(void **state)
@@ -305,6 +307,172 @@ static void each_exchange_is_counted_and_the_next_publication_has_none(void **st
     kit_close(world);
 }
 
+/* The newest round is applied once more. */
+static const dp_action *replay(kit_world *world)
+{
+    dp_node *node = world->nodes[0].node;
+
+    node->standing.applying = false;
+    dp_out_begin(&node->out, world->actions);
+    dp_train_replay(node);
+    const dp_action *apply = kit_find(world->actions, DP_DO_APPLY);
+    assert_true(apply != NULL && node->standing.applying);
+    node->standing.applying = false;
+    return apply;
+}
+
+static kit_world *before_a_round(dp_history_row **row)
+{
+    kit_world *world = kit_together(1);
+    dp_node *node = world->nodes[0].node;
+
+    for (uint32_t i = 0; i < 1000 && node->standing.applied != node->ledger.round; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(node->standing.applied, node->ledger.round);
+    node->standing.applied--;
+    *row = dp_chain_row(node, node->ledger.round);
+    assert_non_null(*row);
+    for (uint32_t i = 0; i < (*row)->n; i++) {
+        dp_node_hold(node, &(*row)->items[i].root, 8);
+    }
+    node->train->fresh = node->train->revived = false;
+    return world;
+}
+
+static void a_publication_is_settled_by_the_round_that_names_its_blob_or_could_have(void **state)
+{
+    dp_history_row *row = NULL;
+    kit_world *world = before_a_round(&row);
+    dp_node *node = world->nodes[0].node;
+    dp_pending *pending = &node->train->pending;
+    const dp_hash root = {{3, 3}};
+
+    (void)state;
+    for (uint32_t what = 0; what < 13; what++) {
+        dp_settle wanted = DP_SETTLE_NONE;
+        *pending = (dp_pending){
+            .has = true, .made_here = true, .ready = {.round = row->round, .root = root}};
+        node->train->revived = true;
+        row->own = row->touched = true;
+        row->own_age = 0;
+        row->own_root = root;
+        row->own_clip = 777;
+        row->waits = false;
+        if (what == 0) {
+            pending->has = false;
+        } else if (what == 1) {
+            pending->settled = true;
+        } else if (what == 2) {
+            pending->ready.round++;          /* Of a later round. */
+        } else if (what == 3 || what == 4) { /* Counted, here or by an earlier life. */
+            pending->made_here = what == 3;
+            wanted = DP_SETTLE_INCLUDED;
+        } else if (what == 5) { /* Counted one round late. */
+            pending->ready.round--;
+            row->own_age = 1;
+            wanted = DP_SETTLE_INCLUDED;
+        } else if (what == 6) { /* The row is of the publication after it. */
+            pending->ready.round--;
+            wanted = DP_SETTLE_LEFT_OUT;
+        } else if (what == 7) { /* Another one of this node is counted. */
+            node->train->revived = false;
+            row->own_root.bytes[0] ^= 1;
+            wanted = DP_SETTLE_LEFT_OUT;
+        } else if (what == 8 || what == 9) { /* The next round may count it. */
+            row->own = false;
+            row->waits = what == 8;
+            wanted = what == 8 ? DP_SETTLE_NONE : DP_SETTLE_LEFT_OUT;
+        } else if (what == 10) { /* It might have, and has not. */
+            row->own = false;
+            row->waits = true;
+            pending->ready.round--;
+            wanted = DP_SETTLE_LEFT_OUT;
+        } else if (what == 11) {
+            row->own_age = 1; /* It counts that of the round before. */
+            wanted = DP_SETTLE_LEFT_OUT;
+        } else if (what == 12) {
+            node->train->fresh = true; /* Its RESTORE settles all of them. */
+        }
+        const bool settled = pending->settled;
+        const dp_action *apply = replay(world);
+        assert_int_equal(apply->u.apply.settle, wanted);
+        assert_int_equal(apply->u.apply.clip, wanted == DP_SETTLE_INCLUDED ? 777 : 0);
+        assert_int_equal(pending->settled, settled || wanted != DP_SETTLE_NONE);
+        assert_int_equal(node->train->revived, what != 3 && what != 5 && what != 7);
+        node->train->fresh = false;
+    }
+    *pending = (dp_pending){.has = false};
+    node->train->revived = false;
+    node->standing.applied++;
+    kit_close(world);
+}
+
+static void
+work_is_discounted_for_missed_rounds_and_dropped_if_another_copy_of_it_counts(void **state)
+{
+    dp_history_row *row = NULL;
+    kit_world *world = before_a_round(&row);
+    dp_node *node = world->nodes[0].node;
+    dp_pending *pending = &node->train->pending;
+
+    (void)state;
+    for (uint32_t what = 0; what < 8; what++) {
+        *pending = (dp_pending){.has = true, .settled = true, .ready = {.round = row->round}};
+        row->own = row->touched = true;
+        row->own_root = pending->ready.root;
+        row->gap = 3;
+        node->train->steps = 5;
+        node->train->fresh = false;
+        node->train->revived = false;
+        node->manifest.exchange = DP_EXCHANGE_UPDATES;
+        uint32_t lambda = 65536;
+        if (what == 1) { /* The disk was an old copy. */
+            node->train->revived = true;
+            row->own_root.bytes[0] ^= 1;
+            lambda = 0;
+        } else if (what == 2) {
+            node->train->revived = true; /* It is the same. */
+        } else if (what == 3) {
+            row->own_root.bytes[0] ^= 1; /* And not brought back. */
+        } else if (what == 4) {
+            row->own = false;
+            node->train->revived = true;
+            row->own_root.bytes[0] ^= 1;
+        } else if (what == 5) {
+            row->own = row->touched = false;
+            lambda = dp_train_fade(node->train, row);
+            assert_in_range(lambda, 1, 65535);
+        } else if (what == 6) {
+            row->own = row->touched = false;
+            node->train->fresh = true;
+        } else if (what == 7) {
+            node->train->revived = true;
+            row->own_root.bytes[0] ^= 1;
+            lambda = 0;
+            node->manifest.exchange = DP_EXCHANGE_GRADIENTS;
+        }
+        node->mix->kept = 65536;
+        const dp_action *apply = replay(world);
+        assert_int_equal(apply->u.apply.lambda, lambda);
+        assert_int_equal(node->mix->kept, lambda);
+        assert_int_equal(node->train->steps, what == 7 ? 0 : 5);
+        const dp_action *note = kit_find(world->actions, DP_DO_NOTE);
+        assert_int_equal(note != NULL && note->u.note.code == DP_NOTE_DISCARDED, lambda != 65536);
+        assert_true(lambda == 65536 || note->u.note.a == 65536 - lambda);
+        assert_int_equal(apply->u.apply.round, row->round);
+        assert_int_equal(apply->u.apply.tokens, row->tokens);
+        assert_int_equal(apply->u.apply.alpha, row->alpha);
+        assert_int_equal(apply->u.apply.contributors, row->contributors);
+        assert_int_equal(apply->u.apply.taken, row->own_taken);
+    }
+    node->manifest.exchange = DP_EXCHANGE_UPDATES;
+    *pending = (dp_pending){.has = false};
+    node->train->fresh = node->train->revived = false;
+    node->standing.applied++;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +488,9 @@ int main(void)
         cmocka_unit_test(
             the_share_of_work_that_is_kept_halves_in_four_rounds_and_ends_after_sixteen),
         cmocka_unit_test(each_exchange_is_counted_and_the_next_publication_has_none),
+        cmocka_unit_test(a_publication_is_settled_by_the_round_that_names_its_blob_or_could_have),
+        cmocka_unit_test(
+            work_is_discounted_for_missed_rounds_and_dropped_if_another_copy_of_it_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
