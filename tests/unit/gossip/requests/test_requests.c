@@ -199,6 +199,67 @@ static void a_record_lists_fences_in_order_and_of_each_peer_the_latest(void **st
     kit_close(world);
 }
 
+/* REMOVEs that were sent about this peer: to single voters, and to all. */
+static uint32_t told_of(const kit_world *world, uint32_t who, bool to_all)
+{
+    const dp_peer peer = kit_peer(who);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < world->actions->count; i++) {
+        const dp_action *action = &world->actions->items[i];
+        dp_remove read;
+        n += action->type == DP_DO_SEND && (action->u.send.to == DP_TO_ALL) == to_all &&
+             dp_remove_msg_read(action->u.send.bytes, &read) == DP_OK &&
+             dp_peer_equal(&read.peer, &peer);
+    }
+    return n;
+}
+
+/* The leaving of others is told again by them. */
+static void a_node_tells_again_that_it_leaves_and_who_was_revoked(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = begin(world);
+    const dp_remove leave = leave_of(node, 1);
+    const dp_remove revoke = revoke_of(node, 2, 0);
+
+    (void)state;
+    entry_of(node, 2)->caps &= ~(uint32_t)DP_CAP_ADMIN;
+    assert_int_equal(dp_request_removal(node, &leave), DP_OK);
+    assert_int_equal(dp_request_removal(node, &revoke), DP_OK);
+    for (uint32_t what = 0; what < 4; what++) {
+        const dp_mode mode = node->mode;
+        node->leaving = what != 0;
+        node->mode = what == 2 ? DP_MODE_LEFT : mode;
+        node->requests->own_remove = leave_of(node, what == 3 ? 1 : 0);
+        begin(world);
+        dp_requests_repeat(node);
+        assert_int_equal(told_of(world, 0, false), what == 1 ? 2 : 0); /* Two other voters. */
+        assert_int_equal(told_of(world, 1, false) + told_of(world, 1, true), 0);
+        assert_int_equal(told_of(world, 2, true), 1);
+        node->mode = mode;
+    }
+    node->leaving = false;
+    kit_close(world);
+}
+
+/* The node that is revoked is leaving; a peer that is no row of the table is bound by the list. */
+static void a_node_that_is_revoked_itself_leaves(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = begin(world);
+    const dp_remove revoke = revoke_of(node, 0, 1);
+
+    (void)state;
+    entry_of(node, 0)->caps &= ~(uint32_t)DP_CAP_ADMIN;
+    assert_int_equal(dp_request_removal(node, &revoke), DP_OK);
+    assert_true(node->leaving && dp_node_revoked(node, &node->self));
+    assert_int_equal(told_of(world, 0, true), 1);
+    assert_null(kit_find(world->actions, DP_DO_HANGUP));
+    node->leaving = false;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +267,8 @@ int main(void)
         cmocka_unit_test(a_revoked_member_is_bound_at_once_and_everybody_told),
         cmocka_unit_test(a_request_for_a_fence_stands_for_thirty_seconds_and_is_one_for_each_asker),
         cmocka_unit_test(a_record_lists_fences_in_order_and_of_each_peer_the_latest),
+        cmocka_unit_test(a_node_tells_again_that_it_leaves_and_who_was_revoked),
+        cmocka_unit_test(a_node_that_is_revoked_itself_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
