@@ -172,6 +172,16 @@ static void the_table_signs_with_the_keys_it_has(void **state)
     CHECK(crypto.sign(crypto.context, DP_KEY_VOTE, "d", bytes, signature));
     CHECK(crypto.verify(crypto.context, vote.public_key, "d", bytes, signature));
     CHECK(!crypto.verify(crypto.context, identity.ed.public_key, "d", bytes, signature));
+    CHECK(!crypto.sign(crypto.context, DP_KEY_ROOT, "d", bytes, signature)); /* It has none. */
+    const dp_entropy root_seed = cast_entropy(77);
+    dp_sign_key root;
+    dp_sign_key_of_seed(root_seed.bytes, &root);
+    keys.root = &root;
+    CHECK(crypto.sign(crypto.context, DP_KEY_ROOT, "d", bytes, signature));
+    CHECK(crypto.verify(crypto.context, root.public_key, "d", bytes, signature));
+    CHECK(!crypto.sign(crypto.context, 99, "d", bytes, signature)); /* No such key. */
+    keys.vote = NULL;
+    CHECK(!crypto.sign(crypto.context, DP_KEY_VOTE, "d", bytes, signature));
 }
 
 static void without_a_vote_key_no_vote_is_signed(void **state)
