@@ -18,6 +18,8 @@ _Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTIO
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.object <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.note <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.send <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.judge <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.load <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.apply <= ACTION_BYTES,
                "every action but REDUCE is small");
 

@@ -97,12 +97,8 @@ static void bind_here(dp_node *node, const dp_remove *remove)
 {
     const uint32_t index = dp_node_member_index(node, &remove->peer);
 
-    dp_assert(remove->reason == DP_REMOVE_REVOKED || remove->reason == DP_REMOVE_LEFT ||
-              remove->reason == DP_REMOVE_HARMFUL);
-    dp_node_note(node, DP_NOTE_REMOVED, node->ledger.round + 1, &remove->peer, 0, 0,
-                 remove->reason == DP_REMOVE_LEFT      ? "left"
-                 : remove->reason == DP_REMOVE_HARMFUL ? "harmful"
-                                                       : "revoked");
+    dp_assert(remove->reason == DP_REMOVE_REVOKED);
+    dp_node_note(node, DP_NOTE_REMOVED, node->ledger.round + 1, &remove->peer, 0, 0, "revoked");
     if (index == 0) {
         node->leaving = true;
     } else if (index != DP_MEMBER_NONE) {

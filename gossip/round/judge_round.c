@@ -102,9 +102,6 @@ static void ask(dp_node *node, dp_claim *claim)
     /* Drawn now, when the author cannot change it any more. */
     action->u.judge.seed = dp_broken(228) ? node->ledger.round : dp_rng_next(&node->rng);
     action->u.judge.peer = claim->ready.peer;
-    action->u.judge.own = 0;
-    action->u.judge.own_count = 0;
-    action->u.judge.n_ranges = 0;
     add_samples(node, claim, action);
 }
 

@@ -108,7 +108,6 @@ static void begin(dp_node *node)
         dp_out_add(&node->out, DP_DO_TRAINER_INIT);
     } else {
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
-        action->u.load.round = 0;
         action->u.load.root = manifest->init;
     }
     train->moving_round = 0;

@@ -407,7 +407,7 @@ static void mutated_credentials_never_pass(void **state)
     }
 }
 
-/* What a person has to do differs: set the clock, or ask for a new token. */
+/* A person then sets the clock, or asks for a new token. */
 static void a_time_outside_says_which_of_both_windows_and_on_which_side(void **state)
 {
     struct family family;

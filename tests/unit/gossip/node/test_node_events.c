@@ -241,7 +241,8 @@ static void a_node_without_majority_works_alone_once_the_time_of_the_fallback_is
     kit_close(world);
 }
 
-/* In a run of pairs, between its rounds as well: until this node has published or its part is due. */
+/* In a run of pairs, between its rounds as well, until this node has published or its part is
+ * due. */
 static void
 with_pairs_work_is_exchanged_between_rounds_until_the_part_of_the_next_is_due(void **state)
 {

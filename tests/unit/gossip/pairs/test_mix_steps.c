@@ -217,7 +217,7 @@ static void an_update_that_does_not_decode_ends_the_exchange_by_name(void **stat
     end(p);
 }
 
-/* What both hold is here already; of one that is no member there is nobody to fetch from. */
+/* An object that both hold is here already; from a peer that is no member nothing is fetched. */
 static void the_work_of_the_other_is_fetched_from_it_unless_it_is_here(void **state)
 {
     (void)state;

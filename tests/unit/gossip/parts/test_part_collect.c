@@ -268,7 +268,7 @@ a_collector_waits_for_what_may_come_until_the_round_is_ripe_and_the_wait_over(vo
     }
 }
 
-/* What the trainer has summed is held, kept, signed, and told to the owner now and again. */
+/* The collector holds, keeps and signs what its trainer has summed, and tells the owner twice. */
 static void a_sum_is_told_to_its_owner_and_one_of_no_use_is_let_go(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
 #include "gossip/parts/part_wait.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 
-/* Node 0 of three, of which each owns the part of its number. Nobody works yet; the round is ripe. */
+/* Node 0 of three, of which each owns the part of its number. Nobody works yet, in a ripe round. */
 static kit_world *begin(void)
 {
     kit_world *world = kit_undecided();

@@ -466,8 +466,8 @@ static void a_voter_must_have_a_checkpoint_every_32_rounds(void **state)
     kit_close(world);
 }
 
-/* Of three members in a run whose records list one: those go first that were counted longest ago and
- * live, and one more may go for each eighth of a round over. */
+/* Of three members in a run whose records list one: those go first that were counted longest ago
+ * and live, and one more may go for each eighth of a round over. */
 static void where_a_record_cannot_list_all_a_node_publishes_when_it_is_its_turn(void **state)
 {
     const uint64_t round_us = 500 * DP_MS;

@@ -1,5 +1,5 @@
-/* The owner of a ballot: when it may use one, which value it takes, and what it sends again to whom.
- * The other voters are the test's. */
+/* The owner of a ballot: when it may use one, which value it takes, and what it sends again to
+ * whom. The other voters are the test's. */
 #include "tests/unit/gossip/kit/lone_voter.h"
 
 static dp_verdict verdict;
