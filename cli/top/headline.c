@@ -81,7 +81,7 @@ static void add_speed(parts *line, const dp_facts *facts)
         add(line, "no training here now");
     } else {
         add(line, "%s %s/s here%s%s%s", here, facts->unit, known ? ", " : "", known ? all : "",
-            known ? " in all" : "");
+            known ? " counted" : "");
     }
 }
 

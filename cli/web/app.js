@@ -12,6 +12,8 @@ let events = [], lastNews = '', textsAsked = 0, unit = 'tokens';
 
 // ---- text
 
+// What a model writes may be control characters.
+const printable = text => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd');
 function element(name, text, classes) {
   const made = document.createElement(name);
   made.textContent = text;
@@ -49,8 +51,8 @@ function showCards(status, run) {
   if (known(run.round)) {
     add('round', String(run.round), known(run.round_ms) ? 'each about ' + span(run.round_ms / 1000) : '');
     if (run.loss > 0) add('loss', run.loss.toFixed(3), 'nats per ' + unit.slice(0, -1));
-    if (run.held_out) add('held-out loss', run.held_out.loss.toFixed(3), 'in round ' + run.held_out.round + ', ' +
-                          run.held_out.bits_per_byte.toFixed(3) + ' bits per byte');
+    if (run.held_out) add('held out, round ' + run.held_out.round, run.held_out.loss.toFixed(3),
+                          run.held_out.bits_per_byte.toFixed(2) + ' bits per byte');
     add(unit + ' of the run', number(run.tokens), known(run.elements) ? number(run.elements) + ' parameters' : '');
     const late = run.alive < run.members;
     add('members alive', run.alive + ' of ' + Math.max(run.members, run.alive),
@@ -65,8 +67,8 @@ function showCards(status, run) {
     add('device', known(machine.celsius) ? machine.celsius.toFixed(0) + ' \u00b0C' : '', known(machine.watts) ? machine.watts.toFixed(0) + ' W' : '');
   if (known(run.compute_utilisation)) add('computing', (100 * run.compute_utilisation).toFixed(1) + ' %', 'of the time');
   add('sent', bytes(run.bytes_sent), 'received ' + bytes(run.bytes_received));
-  if (known(run.keep)) add('updates', '1 of ' + run.keep, 'elements is sent');
-  add('memory', bytes(status.rss_bytes), 'of the daemon, up ' + span(status.uptime_s));
+  if (known(run.keep)) add('updates', '1 of ' + run.keep, 'elements are sent');
+  add('daemon\'s memory', bytes(status.rss_bytes), 'up ' + span(status.uptime_s));
   byId('cards').replaceChildren(...cards);
 }
 
@@ -87,7 +89,12 @@ function showPhases(spent) {
   byId('legend').replaceChildren(...words);
 }
 
+// A table without rows says so, once it is known that there are none.
 function fillTable(id, heads, rows) {
+  if (rows.length === 0) {
+    byId(id).replaceChildren(element('caption', 'none yet'));
+    return;
+  }
   const table = byId(id), head = document.createElement('tr');
   heads.forEach(([text, classes]) => head.append(element('th', text, classes)));
   table.replaceChildren(head, ...rows.map(cells => {
@@ -135,7 +142,9 @@ function drawLoss(points) {
   svg.replaceChildren(...lines, make('polyline', {class: 'curve', points: path}));
   byId('first').textContent = 'round ' + points[0].round;
   byId('newest').textContent = 'round ' + points[points.length - 1].round;
-  byId('range').textContent = 'from ' + most.toFixed(3) + ' to ' + least.toFixed(3);
+  byId('range').textContent = 'highest ' + most.toFixed(3) + ', lowest ' + least.toFixed(3);
+  const high = most + room, low = least - room;
+  byId('levels').replaceChildren(...[0.25, 0.5, 0.75].map(part => element('span', (high - part * (high - low)).toFixed(2))));
 }
 
 function showPeers(reply) {
@@ -203,7 +212,7 @@ async function takeTexts() {
     byId('written').hidden = texts.length === 0;
     byId('texts').replaceChildren(...texts.reverse().map(text => {
       const made = document.createElement('article');
-      made.append(element('h3', 'round ' + text.round + ', ' + clock(text.time_ms)), element('p', text.text));
+      made.append(element('h3', 'round ' + text.round + ', ' + clock(text.time_ms)), element('p', printable(text.text)));
       return made;
     }));
   } catch (error) {

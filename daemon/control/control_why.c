@@ -38,7 +38,8 @@ static bool explains(const dp_event_log_entry *entry, const question *about)
             return false;
         }
     }
-    const bool routine_name =
+    const bool routine_name = /* A verdict explains something about its peer alone. */
+        (!about->filter.has_peer && strcmp(entry->name, dp_note_name(DP_NOTE_JUDGED)) == 0) ||
         strncmp(entry->name, "ckpt.", 5) == 0 || strncmp(entry->name, "link.", 5) == 0;
     return !routine_name &&
            (about->filter.has_peer || about->has_times || entry->time_ms >= about->window_ms);

@@ -296,13 +296,14 @@ static void causes_are_what_is_no_routine_and_of_what_was_asked(void **state)
     dp_event_log_add(event_log, DP_LOG_INFO, "link.up", 0, &bob, "routine");
     dp_event_log_add(event_log, DP_LOG_WARN, "trainer.down", 12, NULL, "the trainer crashed");
     dp_event_log_add(event_log, DP_LOG_WARN, "clock.differs", 0, &bob, "its clock differs");
+    dp_event_log_add(event_log, DP_LOG_DEBUG, "judged", 13, &bob, "its update is aligned 17 %%");
     CALL_ALONE(dp_method_why);
     assert_int_equal(n_causes(), 2);
     const dp_pack_value *first = dp_pack_at(dp_pack_key(call_body(), "causes"), 0);
     assert_string_equal(text_at(first, "text"), "the trainer crashed");
     CALL(dp_method_why, TEXT("peer", "bob"));
     call_wait();
-    assert_int_equal(n_causes(), 1);
+    assert_int_equal(n_causes(), 2);          /* A verdict is about its peer. */
     CALL(dp_method_why, NUMBER("round", 12)); /* Of a round routine counts too. */
     call_wait();
     assert_int_equal(n_causes(), 2);
