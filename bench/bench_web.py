@@ -166,6 +166,8 @@ def main():
             for reads in (True, False) if pair % 2 == 0 else (False, True):
                 (with_readers if reads else without).append(stretch(options, site, node, reads))
         site.end()
+    if not all(told["rounds"] > 0 for told in with_readers + without):
+        sys.exit("a stretch had no round: give longer ones by --stretch")
     middle = lambda key, told: statistics.median(one[key] for one in told) # noqa: E731
     ratio, least, most = interval([a["rounds"] / b["rounds"] for a, b in zip(with_readers, without)])
     print(f"page {len(page) / 1000:.1f} kB, {packed / 1000:.1f} kB by gzip; a minute of updates {middle('sent', with_readers) / 1000:.1f} kB, "

@@ -2,6 +2,7 @@
 """A bench refuses a request that it cannot measure, since users would trust a figure with a wrong label."""
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -33,6 +34,29 @@ class BenchEngine(SystemTest):
     def test_an_optimizer_is_one_of_those_it_has(self):
         for name, status in (("adamw", 0), ("muon", 0), ("both", 0), ("lamb", 64)):
             self.assertEqual(self.bench("--optimizer", name).returncode, status, name)
+
+
+class BenchWeb(SystemTest):
+    def bench(self, *words):
+        return subprocess.run([sys.executable, os.path.join(HERE, "..", "..", "bench", "bench_web.py"), "--binaries", BINARIES, *words],
+                              capture_output=True, text=True, timeout=240, check=False)
+
+    @unittest.skipUnless(os.access(os.path.join(BINARIES, "dpnode-web"), os.X_OK), "dpnode-web is not built")
+    def test_the_page_is_measured_beside_rounds_without_it(self):
+        done = self.bench("--pairs", "2", "--stretch", "5", "--scrape", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page, shares, rounds = done.stdout.splitlines()
+        told = [float(number) for number in re.findall(r"([0-9.]+) kB", page)]
+        self.assertEqual(len(told), 5)
+        self.assertTrue(all(kilobytes > 0 for kilobytes in told) and told[1] < told[0] and told[3] < told[2], page)
+        self.assertRegex(shares, r"dpnode-web [0-9.]+ % of a core, .*; the daemon [0-9.]+ %")
+        ratio, least, most = (float(number) for number in re.search(r"with them ([0-9.]+) of that \[([0-9.]+) to ([0-9.]+)\]", rounds).groups())
+        self.assertTrue(0 < least <= ratio <= most, rounds)
+
+    def test_one_pair_has_no_interval(self):
+        done = self.bench("--pairs", "1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--pairs is a number from 2 to", done.stderr)
 
 
 class LearningSweep(unittest.TestCase):

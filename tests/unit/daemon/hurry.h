@@ -10,7 +10,7 @@
 
 /* Timers of so many milliseconds or more wait for one; UINT64_MAX: none of them does. */
 static uint64_t hurry_from_ms = UINT64_MAX;
-static uint64_t hurry_last_ms; /* what the last of these, once, asked for */
+static uint64_t hurry_last_ms; /* what the last of these asked for */
 
 int uv_timer_start(uv_timer_t *timer, uv_timer_cb call, uint64_t timeout_ms, uint64_t repeat_ms)
 {
@@ -21,8 +21,9 @@ int uv_timer_start(uv_timer_t *timer, uv_timer_cb call, uint64_t timeout_ms, uin
         memcpy(&start, &found, sizeof start);
     }
     if (timeout_ms >= hurry_from_ms && timeout_ms < 60000) { /* Not the deadline of a test. */
-        /* One that repeats is started again by the loop itself, at any time. */
-        hurry_last_ms = repeat_ms == 0 ? timeout_ms : hurry_last_ms;
+        /* The loop itself starts one that repeats again by this function, at any time. */
+        const bool again = repeat_ms > 0 && timer->timer_cb == call;
+        hurry_last_ms = again ? hurry_last_ms : timeout_ms;
         timeout_ms = 1;
         repeat_ms = repeat_ms > 0 ? 1 : 0;
     }
