@@ -12,9 +12,9 @@ enum { TEXT_BYTES_MAX = 2 * DP_JSONL_LINE_MAX };
 static const char *const pairs[][2] = {{"prompt", "completion"}, {"input", "output"}};
 enum { PAIRS = sizeof pairs / sizeof pairs[0] };
 
-void dp_document_init(dp_document *d)
+void dp_document_init(dp_document *d, const dp_chat *chat, const dp_why *chat_why)
 {
-    *d = (dp_document){.n_spans = 0};
+    *d = (dp_document){.chat = chat, .chat_why = chat_why};
     dp_buf_init(&d->text, TEXT_BYTES_MAX);
     dp_buf_init(&d->marks, SIZE_MAX / 2);
 }
@@ -50,14 +50,34 @@ static bool pair_of(const json_t *object, dp_view pair[2])
     return false;
 }
 
+static bool is_chat(const json_t *object)
+{
+    return json_is_array(json_object_get(object, "messages"));
+}
+
 bool dp_document_is(dp_document *d, dp_view line, const char *field)
 {
     dp_view pair[2];
     dp_view text;
-    const bool is = dp_jsonl_parse(&d->line, line, NULL) == DP_OK && d->line.root != NULL &&
-                    !text_of(d->line.root, field, &text) && pair_of(d->line.root, pair);
+    const bool parses = dp_jsonl_parse(&d->line, line, NULL) == DP_OK && d->line.root != NULL;
+    const bool is = parses && !text_of(d->line.root, field, &text) &&
+                    (is_chat(d->line.root) || pair_of(d->line.root, pair));
     dp_jsonl_close(&d->line);
     return is;
+}
+
+static dp_status read_chat(dp_document *d, dp_why *why)
+{
+    if (d->chat != NULL) {
+        return dp_chat_text(d->chat, d->line.root, &d->text, d->spans, &d->n_spans, why);
+    }
+    if (d->chat_why != NULL && d->chat_why->text[0] != '\0') {
+        return dp_why_set(why, DP_NOTFOUND, "%s", d->chat_why->text);
+    }
+    return dp_why_set(why, DP_NOTFOUND,
+                      "a chat needs the template of its tokenizer: give the tokenizer.json of a "
+                      "model (--tokenizer, or --from of a run), with its tokenizer_config.json or "
+                      "chat_template.jinja beside it");
 }
 
 dp_status dp_document_read(dp_document *d, dp_view line, const char *field, dp_why *why)
@@ -65,16 +85,21 @@ dp_status dp_document_read(dp_document *d, dp_view line, const char *field, dp_w
     dp_view pair[2];
     dp_buf_clear(&d->text);
     d->n_spans = 0;
+    d->is_chat = false;
     DP_TRY(dp_jsonl_parse(&d->line, line, why));
     if (d->line.root == NULL) {
         return DP_OK;
+    }
+    if (is_chat(d->line.root)) {
+        d->is_chat = true;
+        return read_chat(d, why);
     }
     if (!pair_of(d->line.root, pair)) {
         pair[0] = dp_view_of(NULL, 0);
         if (!text_of(d->line.root, field, &pair[1])) {
             return dp_why_set(why, DP_BADMSG,
                               "no object with texts in the fields \"prompt\" and \"completion\", "
-                              "or in \"%s\"",
+                              "or in \"%s\", or with a list of \"messages\"",
                               field);
         }
     }
@@ -82,7 +107,6 @@ dp_status dp_document_read(dp_document *d, dp_view line, const char *field, dp_w
     DP_TRY(dp_buf_append(&d->text, pair[1]));
     d->spans[0] = (dp_span){.begin = pair[0].size, .end = d->text.size};
     d->n_spans = 1;
-    d->open_end = true;
     return DP_OK;
 }
 
@@ -129,18 +153,19 @@ dp_status dp_document_encode(dp_document *d, dp_encoder *encoder, const dp_docum
                              dp_why *why)
 {
     uint8_t *room;
+    const size_t n_before = d->is_chat ? 0 : ends->n_before;
     d->tokens.count = 0;
     dp_buf_clear(&d->marks);
-    DP_TRY(dp_tokens_append(&d->tokens, ends->before, ends->n_before));
+    DP_TRY(dp_tokens_append(&d->tokens, ends->before, n_before));
     DP_TRY(dp_encode(encoder, dp_buf_view(&d->text), &d->tokens, why));
     const size_t text_end = d->tokens.count;
     DP_TRY(dp_buf_reserve(&d->marks, text_end + 1, &room));
     memset(room, 0, text_end + 1);
     dp_buf_commit(&d->marks, text_end);
-    DP_TRY(mark_spans(d, encoder, ends->n_before, why));
-    if (ends->has_after) {
+    DP_TRY(mark_spans(d, encoder, n_before, why));
+    if (ends->has_after && !d->is_chat) {
         DP_TRY(dp_tokens_append(&d->tokens, &ends->after, 1));
-        const uint8_t mark = d->open_end ? DP_MARK_LOSS : 0;
+        const uint8_t mark = DP_MARK_LOSS;
         DP_TRY(dp_buf_append(&d->marks, dp_view_of(&mark, 1)));
     }
     if (d->tokens.count > 0) {

@@ -4,6 +4,8 @@
  *   {"text": T}                       all of T has a loss
  *   {"prompt": P, "completion": C}    P and C behind each other; C and the token after it have one
  *   {"input": P, "output": C}         the same
+ *   {"messages": [{"role": R, "content": T} ...]}   a chat, by the template of the tokenizer
+ *                                     (chat.h); what the assistant says has a loss
  *
  * Other fields may be anything. */
 #ifndef DP_COMPUTE_TEXT_DOCUMENT_H
@@ -14,16 +16,9 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "compute/template/chat.h"
 #include "compute/text/bpe.h"
 #include "compute/text/jsonl.h"
-
-enum { DP_DOCUMENT_SPANS_MAX = 256 /* each costs one more pass of the tokenizer */ };
-
-/* Bytes [begin, end) of a text. */
-typedef struct dp_span {
-    size_t begin;
-    size_t end;
-} dp_span;
 
 /* The tokens around each document. */
 typedef struct dp_document_ends {
@@ -34,25 +29,29 @@ typedef struct dp_document_ends {
 } dp_document_ends;
 
 typedef struct dp_document {
+    /* borrowed; chat NULL: lines with messages are refused, with the sentence, if it is not "" */
+    const dp_chat *chat;
+    const dp_why *chat_why;
     dp_jsonl line;
     dp_buf text;
-    dp_span spans[DP_DOCUMENT_SPANS_MAX]; /* with a loss, in order */
+    dp_span spans[DP_CHAT_TURNS_MAX]; /* with a loss, in order */
     size_t n_spans;
-    bool open_end; /* the last span goes on to the token after the text */
+    bool is_chat; /* no tokens stand around it but those that the template writes */
     dp_tokens tokens;
     dp_buf marks;   /* a byte for each token: dp_mark bits */
     dp_tokens room; /* of dp_document_encode */
 } dp_document;
 
-void dp_document_init(dp_document *document);
+/* chat and its sentence are borrowed until close; either may be NULL. */
+void dp_document_init(dp_document *document, const dp_chat *chat, const dp_why *chat_why);
 void dp_document_close(dp_document *document);
 
 /* True if an object of JSON lines is a document of the kinds above, and has no text in this field:
  * the first line of a file tells how its lines are read. Accepts any bytes. */
 bool dp_document_is(dp_document *document, dp_view line, const char *field);
 /* Reads a line: text and spans. An empty text for a blank line. field: the one of {"text"}. Accepts
- * any bytes. DP_BADMSG (none of the kinds above), DP_TOOBIG, DP_NOMEM; why does not name the
- * line. */
+ * any bytes. DP_BADMSG (none of the kinds above), DP_NOTFOUND (a chat without a template), those of
+ * dp_chat_text, DP_TOOBIG, DP_NOMEM; why does not name the line. */
 DP_MUST dp_status dp_document_read(dp_document *document, dp_view line, const char *field,
                                    dp_why *why);
 /* Makes tokens and marks of the text that was read. A span begins with the first token that differs

@@ -1,7 +1,13 @@
 #include "compute/text/jsonl.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "compute/machine/files.h"
+
+enum { READ_BYTES = 1 << 20 };
 
 void dp_jsonl_close(dp_jsonl *jsonl)
 {
@@ -49,4 +55,58 @@ dp_status dp_jsonl_read(dp_jsonl *jsonl, dp_view line, const char *field, dp_vie
     }
     *text = dp_view_of(json_string_value(value), json_string_length(value));
     return DP_OK;
+}
+
+/* ---- The lines of a file. */
+
+dp_status dp_lines_open(dp_lines *l, const char *path, dp_why *why)
+{
+    *l = (dp_lines){.fd = -1};
+    DP_TRY(dp_file_open_once(path, &l->fd, why));
+    dp_buf_init(&l->bytes, DP_JSONL_LINE_MAX + READ_BYTES);
+    return DP_OK;
+}
+
+void dp_lines_close(dp_lines *l)
+{
+    dp_buf_close(&l->bytes);
+    if (l->fd >= 0) {
+        close(l->fd);
+    }
+    *l = (dp_lines){.fd = -1};
+}
+
+dp_status dp_lines_next(dp_lines *l, dp_view *line, dp_why *why)
+{
+    size_t looked = l->begin;
+    for (;;) {
+        const size_t left = l->bytes.size - looked;
+        const uint8_t *const end = left > 0 ? memchr(l->bytes.data + looked, '\n', left) : NULL;
+        if (end != NULL || (l->ended && l->bytes.size > l->begin)) {
+            const size_t size =
+                (end != NULL ? (size_t)(end - l->bytes.data) : l->bytes.size) - l->begin;
+            *line = dp_view_of(l->bytes.data + l->begin, size);
+            l->begin += size + (end != NULL);
+            return DP_OK;
+        }
+        if (l->ended) {
+            return DP_NOTFOUND;
+        }
+        dp_buf_consume(&l->bytes, l->begin);
+        l->begin = 0;
+        looked = l->bytes.size;
+        uint8_t *room;
+        const dp_status status = dp_buf_reserve(&l->bytes, READ_BYTES, &room);
+        if (status != DP_OK) {
+            return status == DP_TOOBIG ? dp_why_set(why, status, "it is longer than %d MiB",
+                                                    DP_JSONL_LINE_MAX >> 20)
+                                       : status;
+        }
+        const ssize_t n = read(l->fd, room, READ_BYTES);
+        if (n < 0 && errno != EINTR) {
+            return dp_why_set(why, DP_IO, "it cannot be read");
+        }
+        l->ended = n == 0;
+        dp_buf_commit(&l->bytes, n > 0 ? (size_t)n : 0);
+    }
 }

@@ -1,5 +1,4 @@
-/* JSON lines: one document per line, its text in a field of an object. Parses one line; opens no
- * files. */
+/* JSON lines: one document per line, its text in a field of an object. */
 #ifndef DP_COMPUTE_TEXT_JSONL_H
 #define DP_COMPUTE_TEXT_JSONL_H
 
@@ -25,5 +24,20 @@ DP_MUST dp_status dp_jsonl_parse(dp_jsonl *jsonl, dp_view line, dp_why *why);
  * anything), DP_TOOBIG; why does not name the line. */
 DP_MUST dp_status dp_jsonl_read(dp_jsonl *jsonl, dp_view line, const char *field, dp_view *text,
                                 dp_why *why);
+
+/* The lines of a file, or of a pipe, one after the other. fd is -1 unless it is open. */
+typedef struct dp_lines {
+    int fd;
+    dp_buf bytes; /* read and not yet handed out */
+    size_t begin;
+    bool ended;
+} dp_lines;
+
+/* DP_IO, DP_NOTFOUND with a sentence; then it is closed. */
+DP_MUST dp_status dp_lines_open(dp_lines *lines, const char *path, dp_why *why);
+void dp_lines_close(dp_lines *lines); /* Accepts a closed one. */
+/* The next line without its end, lent until the next call. DP_NOTFOUND: there are no more;
+ * DP_TOOBIG, DP_IO, DP_NOMEM. */
+DP_MUST dp_status dp_lines_next(dp_lines *lines, dp_view *line, dp_why *why);
 
 #endif

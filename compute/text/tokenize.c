@@ -1,8 +1,8 @@
 #include "compute/text/tokenize.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include "compute/text/window_packer.h"
 #include "compute/unicode/utf8.h"
 
-enum { COPY_TOKENS = 4096, READ_BYTES = 1 << 20 };
+enum { COPY_TOKENS = 4096 };
 
 static const char end_of_text[] = "<|endoftext|>";
 
@@ -91,49 +91,6 @@ static dp_status walk_line(walk *w, const dp_tokenize_job *job, dp_jsonl *jsonl,
     return text.size == 0 ? DP_OK : w->take(w->context, text, NULL, 0, why);
 }
 
-typedef struct lines {
-    int fd;
-    dp_buf bytes; /* read and not yet handed out */
-    size_t begin;
-    bool ended;
-} lines;
-
-/* The next line without its end. DP_NOTFOUND: no more. DP_TOOBIG, DP_IO, DP_NOMEM. */
-static dp_status next_line(lines *l, dp_view *line, dp_why *why)
-{
-    size_t looked = l->begin;
-    for (;;) {
-        const size_t left = l->bytes.size - looked;
-        const uint8_t *const end = left > 0 ? memchr(l->bytes.data + looked, '\n', left) : NULL;
-        if (end != NULL || (l->ended && l->bytes.size > l->begin)) {
-            const size_t size =
-                (end != NULL ? (size_t)(end - l->bytes.data) : l->bytes.size) - l->begin;
-            *line = dp_view_of(l->bytes.data + l->begin, size);
-            l->begin += size + (end != NULL);
-            return DP_OK;
-        }
-        if (l->ended) {
-            return DP_NOTFOUND;
-        }
-        dp_buf_consume(&l->bytes, l->begin);
-        l->begin = 0;
-        looked = l->bytes.size;
-        uint8_t *room;
-        const dp_status status = dp_buf_reserve(&l->bytes, READ_BYTES, &room);
-        if (status != DP_OK) {
-            return status == DP_TOOBIG ? dp_why_set(why, status, "it is longer than %d MiB",
-                                                    DP_JSONL_LINE_MAX >> 20)
-                                       : status;
-        }
-        const ssize_t n = read(l->fd, room, READ_BYTES);
-        if (n < 0 && errno != EINTR) {
-            return dp_why_set(why, DP_IO, "it cannot be read");
-        }
-        l->ended = n == 0;
-        dp_buf_commit(&l->bytes, n > 0 ? (size_t)n : 0);
-    }
-}
-
 /* Counts a line that cannot be used. False: it ends the work. */
 static bool skips(walk *w, const dp_tokenize_job *job, dp_status status, const dp_why *why)
 {
@@ -152,17 +109,16 @@ static bool skips(walk *w, const dp_tokenize_job *job, dp_status status, const d
 static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *path, dp_why *why)
 {
     dp_jsonl jsonl = {0};
-    lines l = {0};
+    dp_lines l = {.fd = -1};
     uint64_t number = 1;
-    dp_status status = dp_file_open_once(path, &l.fd, why);
+    dp_status status = dp_lines_open(&l, path, why);
     if (status != DP_OK) {
         return status;
     }
-    dp_buf_init(&l.bytes, DP_JSONL_LINE_MAX + READ_BYTES);
     for (;; number++) {
         dp_view line;
         dp_why inner = {{0}};
-        status = next_line(&l, &line, &inner);
+        status = dp_lines_next(&l, &line, &inner);
         if (status == DP_NOTFOUND) {
             status = DP_OK;
             break;
@@ -185,8 +141,7 @@ static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *pat
         }
     }
     dp_jsonl_close(&jsonl);
-    dp_buf_close(&l.bytes);
-    close(l.fd);
+    dp_lines_close(&l);
     return status;
 }
 
@@ -247,22 +202,20 @@ static dp_status walk_all(walk *w, const dp_tokenize_job *job, dp_why *why)
 static bool first_is_document(const dp_tokenize_job *job, const char *path)
 {
     dp_document document;
-    lines l = {0};
+    dp_lines l = {.fd = -1};
     dp_view line = {0};
     bool is = false;
-    if (dp_file_is_pipe(path) || dp_file_open_once(path, &l.fd, NULL) != DP_OK) {
+    if (dp_file_is_pipe(path) || dp_lines_open(&l, path, NULL) != DP_OK) {
         return false;
     }
-    dp_document_init(&document);
-    dp_buf_init(&l.bytes, DP_JSONL_LINE_MAX + READ_BYTES);
-    dp_status status = next_line(&l, &line, NULL);
+    dp_document_init(&document, NULL, NULL);
+    dp_status status = dp_lines_next(&l, &line, NULL);
     while (status == DP_OK && dp_jsonl_is_blank(line)) {
-        status = next_line(&l, &line, NULL);
+        status = dp_lines_next(&l, &line, NULL);
     }
     is = status == DP_OK && dp_document_is(&document, line, job->field);
     dp_document_close(&document);
-    dp_buf_close(&l.bytes);
-    close(l.fd);
+    dp_lines_close(&l);
     return is;
 }
 
@@ -333,7 +286,7 @@ static dp_status train_tokenizer(dp_bpe **bpe, const dp_tokenize_job *job, bool 
     uint32_t id;
     DP_TRY(check_read_twice(job, why));
     dp_buf_init(&s.text, DP_TOKENIZE_TRAIN_BYTES);
-    dp_document_init(&s.document);
+    dp_document_init(&s.document, NULL, NULL);
     walk w = {.take = gather, .take_line = apart ? gather_line : NULL, .context = &s};
     const bool ends = several_documents(job) && job->vocab > DP_BPE_TOKENS_MIN;
     dp_status status = walk_all(&w, job, why);
@@ -358,6 +311,47 @@ static dp_status get_tokenizer(dp_bpe **bpe, dp_buf *json, const dp_tokenize_job
     }
     DP_TRY(dp_file_read(job->tokenizer, json, why));
     return dp_bpe_load(bpe, dp_buf_view(json), why);
+}
+
+/* Appends a file beside the tokenizer, if there is one. */
+static dp_status read_beside(const char *tokenizer, const char *name, dp_buf *out, dp_why *why)
+{
+    char path[PATH_MAX];
+    const char *const slash = strrchr(tokenizer, '/');
+    const int folder = slash != NULL ? (int)(slash + 1 - tokenizer) : 0;
+    if (snprintf(path, sizeof path, "%.*s%s", folder, tokenizer, name) >= (int)sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %.300s is too long", tokenizer);
+    }
+    return access(path, F_OK) == 0 ? dp_file_read(path, out, why) : DP_OK;
+}
+
+/* *chat: NULL if the tokenizer has none, or one that cannot be used, of which *chat_why tells; then
+ * chats are refused where they come. */
+static dp_status open_chat(const dp_tokenize_job *job, dp_chat **chat, dp_why *chat_why,
+                           dp_why *why)
+{
+    dp_buf config;
+    dp_buf jinja;
+    dp_status status = DP_OK;
+    dp_buf_init(&config, DP_CHAT_CONFIG_MAX);
+    dp_buf_init(&jinja, DP_CHAT_CONFIG_MAX);
+    if (job->tokenizer != NULL) {
+        status = read_beside(job->tokenizer, "tokenizer_config.json", &config, why);
+        if (status == DP_OK) {
+            status = read_beside(job->tokenizer, "chat_template.jinja", &jinja, why);
+        }
+        if (status == DP_OK) {
+            const dp_status opened =
+                dp_chat_open(chat, dp_buf_view(&config), dp_buf_view(&jinja), chat_why);
+            status = opened == DP_NOMEM ? opened : DP_OK;
+            if (opened == DP_NOTFOUND) {
+                *chat_why = (dp_why){{0}};
+            }
+        }
+    }
+    dp_buf_close(&jinja);
+    dp_buf_close(&config);
+    return status;
 }
 
 static dp_status find_separator(const dp_tokenize_job *job, const dp_bpe *bpe, uint32_t *id,
@@ -490,14 +484,20 @@ dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *wh
     if (job->n_paths == 0 || job->n_paths > DP_TOKENIZE_FILES_MAX) {
         return dp_why_set(why, DP_BADARG, "give 1 to %d files", DP_TOKENIZE_FILES_MAX);
     }
-    dp_document_init(&w.document);
+    dp_chat *chat = NULL;
+    dp_why chat_why = {{0}};
     const bool apart = dp_tokenize_keeps_apart(job);
     dp_status status = get_tokenizer(&bpe, &json, job, apart, why);
+    if (status == DP_OK && apart) {
+        status = open_chat(job, &chat, &chat_why, why);
+    }
+    dp_document_init(&w.document, chat, &chat_why);
     if (status == DP_OK) {
         status = write_all(&w, job, bpe, apart, dp_buf_view(&json), made, why);
     }
     dp_window_packer_close(&w.packer);
     dp_document_close(&w.document);
+    dp_chat_close(chat);
     dp_tokens_close(&w.tokens);
     dp_corpus_close(&w.corpus);
     dp_encoder_close(w.encoder);

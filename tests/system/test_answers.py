@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import systemtest  # noqa: E402
 from systemtest import BINARIES, SystemTest, wait_for  # noqa: E402
 
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # A letter of a prompt is noise of 4.7 bits, which no model learns; an answer follows from the mark before it.
 NOISE_BITS = 4.7
@@ -90,6 +92,28 @@ class Answers(SystemTest):
         told = next(e for e in self.train(data, "out", "--steps", "2") if e["event"] == "data")
         self.assertEqual(told["losses"], checked["losses"])
         self.assertEqual(told["tokens"], checked["tokens"] + told["padding"] + 1)
+
+    def test_of_chats_the_assistant_is_learned(self):
+        model = os.path.join(self.folder.path, "model")
+        os.mkdir(model)
+        shutil.copy(os.path.join(GOLDEN, "tokenizer_gpt2.json"), os.path.join(model, "tokenizer.json"))
+        chat = {"messages": [{"role": "user", "content": "Name it."}, {"role": "assistant", "content": "Light"}]}
+        loud = {"messages": [{"role": "assistant", "content": "I begin"}, {"role": "assistant", "content": "I go on"}]}
+        path = self.file("chats.jsonl", "".join(json.dumps(c) + "\n" for c in (chat, loud, chat)))
+        command = ("data", "tokenize", path, "--tokenizer", os.path.join(model, "tokenizer.json"), "--json", "--out")
+        done = self.dpnode(*command, os.path.join(self.folder.path, "none"))
+        self.assertEqual(done.returncode, 66, done)
+        self.assertIn("a chat needs the template", json.loads(done.stdout)["error"]["why"])
+        shutil.copy(os.path.join(GOLDEN, "templates", "mistral.jinja"), os.path.join(model, "chat_template.jinja"))
+        self.file("model/tokenizer_config.json", json.dumps({"bos_token": "<s>", "eos_token": "</s>"}))
+        done = self.dpnode(*command, os.path.join(self.folder.path, "one"))
+        self.assertEqual(done.returncode, 65, done)
+        self.assertRegex(json.loads(done.stdout)["error"]["why"], "chats.jsonl, line 2: line [0-9]+ of the template: it refuses")
+        done = self.dpnode(*command, os.path.join(self.folder.path, "two"), "--skip-bad-lines")
+        self.assertEqual(done.returncode, 0, done)
+        made = json.loads(done.stdout)
+        self.assertEqual((made["documents"], made["bad_lines"], made["left_out"]), (2, 1, 0))
+        self.assertLess(made["losses"], made["tokens"] / 2)
 
     def test_two_members_learn_the_answers(self):
         first = self.folder.node("node1").start()

@@ -18,7 +18,7 @@ static void desk_open(desk *d)
     memset(d, 0, sizeof *d);
     CHECK_OK(dp_bpe_train(&d->bpe, dp_view_of(text, sizeof text), 300, NULL));
     CHECK_OK(dp_encoder_open(&d->encoder, d->bpe, NULL));
-    dp_document_init(&d->document);
+    dp_document_init(&d->document, NULL, NULL);
 }
 
 static void desk_close(desk *d)

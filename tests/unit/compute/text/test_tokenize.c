@@ -474,6 +474,101 @@ static void the_first_line_decides_whether_documents_are_kept_apart(void **state
     desk_close(&d);
 }
 
+/* A tokenizer of bytes with two special tokens; the job takes it. */
+static void give_tokenizer(desk *d, char path[TEMPDIR_FILE_MAX])
+{
+    dp_bpe *bpe;
+    dp_buf json;
+    uint32_t id;
+    dp_buf_init(&json, BUF_MAX);
+    CHECK_OK(dp_bpe_train(&bpe, dp_view_text("sea and sky"), 256, NULL));
+    CHECK_OK(dp_bpe_add_special(bpe, dp_view_text("<|im_start|>"), &id));
+    CHECK_OK(dp_bpe_add_special(bpe, dp_view_text("<|im_end|>"), &id));
+    CHECK_OK(dp_bpe_save(bpe, &json));
+    CHECK_OK(dp_file_write(d->dir.path, "tokenizer.json", dp_buf_view(&json), NULL));
+    d->job.tokenizer = tempdir_file(&d->dir, "tokenizer.json", path);
+    dp_buf_close(&json);
+    dp_bpe_close(bpe);
+}
+
+/* The text of all tokens with a loss. */
+static void check_learned(const desk *d, const char *wanted)
+{
+    dp_buf json = read_out(d, DP_CORPUS_TOKENIZER);
+    dp_buf bytes = read_out(d, "tokens-00000.bin");
+    dp_buf text;
+    dp_bpe *bpe;
+    dp_shard shard;
+    dp_buf_init(&text, BUF_MAX);
+    CHECK_OK(dp_bpe_load(&bpe, dp_buf_view(&json), NULL));
+    CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+    for (uint64_t i = 0; i < shard.n_tokens; i++) {
+        uint32_t id;
+        dp_shard_read(&shard, i, 1, &id);
+        if ((dp_shard_marks(&shard, i) & DP_MARK_LOSS) != 0) {
+            CHECK_OK(dp_bpe_decode(bpe, &id, 1, &text));
+        }
+    }
+    if (!dp_view_equal(dp_buf_view(&text), dp_view_text(wanted))) {
+        fail_msg("learns '%.*s', not '%s'", (int)text.size, (const char *)text.data, wanted);
+    }
+    dp_bpe_close(bpe);
+    dp_buf_close(&text);
+    dp_buf_close(&bytes);
+    dp_buf_close(&json);
+}
+
+static const char chat_config[] =
+    "{\"chat_template\": \"{% for m in messages %}{% if m.role == 'clown' %}"
+    "{{ raise_exception('no clowns') }}{% endif %}{{ '<|im_start|>' + m.role + '\\n' + m.content + "
+    "'<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|im_start|>assistant\\n' }}{% endif %}\"}";
+
+static void of_a_chat_the_assistant_is_learned(void **state)
+{
+    (void)state;
+    char path[TEMPDIR_FILE_MAX];
+    desk d;
+    desk_open(&d);
+    give_tokenizer(&d, path);
+    add_text(&d, "chats.jsonl",
+             "{\"messages\": [{\"role\": \"user\", \"content\": \"1?\"}, {\"role\": \"assistant\", "
+             "\"content\": \"one\"}, {\"role\": \"user\", \"content\": \"2?\"}, {\"role\": "
+             "\"assistant\", \"content\": \"two\"}]}\n"
+             "{\"messages\": [{\"role\": \"clown\", \"content\": \"3?\"}]}\n"
+             "{\"prompt\": \"4?\", \"completion\": \"four\"}\n");
+    CHECK(dp_tokenize_keeps_apart(&d.job));
+    check_refused(&d, DP_NOTFOUND, "chats.jsonl, line 1: a chat needs the template");
+    CHECK_OK(dp_file_write(d.dir.path, "tokenizer_config.json", dp_view_text(chat_config), NULL));
+    check_refused(&d, DP_BADARG,
+                  "chats.jsonl, line 2: line 1 of the template: it refuses the chat: "
+                  "no clowns");
+    d.job.skip_bad_lines = true;
+    const dp_tokenized made = run(&d);
+    CHECK(made.documents == 2 && made.counts.bad_lines == 1);
+    CHECK(strstr(made.counts.first_bad.text, "line 2") != NULL);
+    check_learned(&d, "one<|im_end|>\ntwo<|im_end|>\nfour");
+    desk_close(&d);
+}
+
+/* It is no matter of the lines that need none. */
+static void a_template_that_cannot_be_used_is_told_by_chats_alone(void **state)
+{
+    (void)state;
+    char path[TEMPDIR_FILE_MAX];
+    desk d;
+    desk_open(&d);
+    give_tokenizer(&d, path);
+    CHECK_OK(dp_file_write(d.dir.path, "chat_template.jinja", dp_view_text("{{ 1|frob }"), NULL));
+    add_text(&d, "a.jsonl", "{\"prompt\": \"4?\", \"completion\": \"four\"}\n");
+    CHECK(run(&d).documents == 1);
+    d.job.n_paths = 0;
+    d.job.skip_bad_lines = true; /* The fault is not the line's. */
+    add_text(&d, "b.jsonl", "{\"messages\": [{\"role\": \"assistant\", \"content\": \"one\"}]}\n");
+    check_refused(&d, DP_NOTFOUND, "b.jsonl, line 1: the chat template cannot be used: line 1");
+    desk_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +584,8 @@ int main(void)
         cmocka_unit_test(a_skipped_line_leaves_no_trace),
         cmocka_unit_test(documents_are_packed_where_a_window_is_given),
         cmocka_unit_test(the_first_line_decides_whether_documents_are_kept_apart),
+        cmocka_unit_test(of_a_chat_the_assistant_is_learned),
+        cmocka_unit_test(a_template_that_cannot_be_used_is_told_by_chats_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

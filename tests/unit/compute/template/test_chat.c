@@ -1,0 +1,214 @@
+/* Chats by templates as those of published models (tests/golden/templates). */
+#include "tests/lib/check.h"
+
+#include "compute/machine/files.h"
+#include "compute/template/chat.h"
+
+static const char tokens[] = "{\"bos_token\": \"<s>\", \"eos_token\": {\"content\": \"</s>\"}}";
+
+static dp_chat *chat_of(const char *name)
+{
+    char path[256];
+    dp_buf source;
+    dp_chat *chat;
+    dp_why why = {{0}};
+    dp_buf_init(&source, 1 << 20);
+    snprintf(path, sizeof path, "tests/golden/templates/%s.jinja", name);
+    CHECK_OK(dp_file_read(path, &source, NULL));
+    const dp_status status = dp_chat_open(&chat, dp_view_text(tokens), dp_buf_view(&source), &why);
+    if (status != DP_OK) {
+        fail_msg("%s: %s", name, why.text);
+    }
+    dp_buf_close(&source);
+    return chat;
+}
+
+/* The text in which what the assistant says is in « ». */
+static dp_status mark(const dp_chat *chat, const char *line, dp_buf *marked, dp_why *why)
+{
+    static dp_span spans[DP_CHAT_TURNS_MAX];
+    dp_buf text;
+    size_t n = 0;
+    size_t at = 0;
+    json_t *const object = json_loads(line, 0, NULL);
+    CHECK(object != NULL);
+    dp_buf_init(&text, 1 << 20);
+    const dp_status status = dp_chat_text(chat, object, &text, spans, &n, why);
+    for (size_t i = 0; i < n && status == DP_OK; i++) {
+        CHECK(spans[i].begin >= at && spans[i].end >= spans[i].begin && spans[i].end <= text.size);
+        const dp_view parts[] = {
+            dp_view_of(text.data + at, spans[i].begin - at), dp_view_text("\xc2\xab"),
+            dp_view_of(text.data + spans[i].begin, spans[i].end - spans[i].begin),
+            dp_view_text("\xc2\xbb")};
+        for (size_t p = 0; p < 4; p++) {
+            CHECK_OK(dp_buf_append(marked, parts[p]));
+        }
+        at = spans[i].end;
+    }
+    if (status == DP_OK) {
+        CHECK_OK(dp_buf_append(marked, dp_view_of(text.data + at, text.size - at)));
+    }
+    dp_buf_close(&text);
+    json_decref(object);
+    return status;
+}
+
+static void check(const char *name, const char *line, const char *wanted)
+{
+    dp_buf marked;
+    dp_why why = {{0}};
+    dp_chat *const chat = chat_of(name);
+    dp_buf_init(&marked, 1 << 20);
+    const dp_status status = mark(chat, line, &marked, &why);
+    if (status != DP_OK || !dp_view_equal(dp_buf_view(&marked), dp_view_text(wanted))) {
+        fail_msg("%s gives '%.*s', not '%s'; %s", name, (int)marked.size, (const char *)marked.data,
+                 wanted, why.text);
+    }
+    dp_buf_close(&marked);
+    dp_chat_close(chat);
+}
+
+static const char two[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, "
+                          "{\"role\": \"assistant\", \"content\": \"b\"}, "
+                          "{\"role\": \"user\", \"content\": \"c\"}, "
+                          "{\"role\": \"assistant\", \"content\": \"d\"}]}";
+
+/* With the tokens that end a turn, which the model must learn to write. */
+static void turns_of_the_assistant_are_learned_with_their_end(void **state)
+{
+    (void)state;
+    check("chatml", two,
+          "<|im_start|>system\nYou are a helpful "
+          "assistant.<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+          "<|im_start|>assistant\n\xc2\xab"
+          "b<|im_end|>\n\xc2\xbb<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n\xc2\xab"
+          "d<|im_end|>\n\xc2\xbb");
+    check("llama3", two,
+          "<s><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
+          "Today Date: 26 Jul "
+          "2024\n\n<|eot_id|><|start_header_id|>user<|end_header_id|>\n\na<|eot_id|>"
+          "<|start_header_id|>assistant<|end_header_id|>\n\n\xc2\xab"
+          "b<|eot_id|>\xc2\xbb<|start_header_id|>user<|end_header_id|>\n\nc<|eot_id|>"
+          "<|start_header_id|>assistant<|end_header_id|>\n\n\xc2\xab"
+          "d<|eot_id|>\xc2\xbb");
+    check("gemma", two,
+          "<s><start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\n\xc2\xab"
+          "b<end_of_turn>\n\xc2\xbb<start_of_turn>user\nc<end_of_turn>\n<start_of_turn>"
+          "model\n\xc2\xab"
+          "d<end_of_turn>\n\xc2\xbb");
+    check("mistral", two,
+          "<s>[INST] a[/INST]\xc2\xab b</s>\xc2\xbb[INST] c[/INST]\xc2\xab d</s>\xc2\xbb");
+}
+
+/* Where a template ends with more than the turn, or writes an earlier turn in another way. */
+static void turns_that_change_with_those_behind_them_are_found_by_their_content(void **state)
+{
+    (void)state;
+    check("phi3", two,
+          "<|user|>\na<|end|>\n<|assistant|>\n\xc2\xab"
+          "b<|end|>\n<\xc2\xbb|user|>\nc<|end|>\n<|assistant|>\n\xc2\xab"
+          "d<|end|>\n</s>\xc2\xbb");
+    /* Qwen 3 thinks in the last turn alone. */
+    check("qwen3", two,
+          "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n\xc2\xab"
+          "b\xc2\xbb<|im_end|>\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n\xc2\xab"
+          "<think>\n\n</think>\n\nd<|im_end|>\n\xc2\xbb");
+    /* Mistral drops the system's words where the last message is not the user's. */
+    check("mistral",
+          "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"user\", "
+          "\"content\": "
+          "\"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}",
+          "<s>[INST] a[/INST] \xc2\xab"
+          "b</s>\xc2\xbb");
+}
+
+static void what_a_user_says_is_not_taken_for_the_assistant(void **state)
+{
+    (void)state;
+    check("mistral",
+          "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"user\", "
+          "\"content\": "
+          "\"b b\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}",
+          "<s>[INST] b b[/INST] \xc2\xab"
+          "b</s>\xc2\xbb");
+}
+
+static void tools_are_shown_to_the_template(void **state)
+{
+    (void)state;
+    check("qwen2",
+          "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+          "\"content\": "
+          "null, \"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": {\"x\": 1}}}]}], "
+          "\"tools\": "
+          "[{\"name\": \"f\"}]}",
+          "<|im_start|>system\nYou are Qwen. You are a helpful assistant.\n\n# Tools\n\nFunction "
+          "signatures "
+          "within <tools></tools>:\n<tools>\n{\"name\": "
+          "\"f\"}\n</tools><|im_end|>\n<|im_start|>user\na"
+          "<|im_end|>\n<|im_start|>assistant\n\xc2\xab<tool_call>\n{\"name\": \"f\", "
+          "\"arguments\": {\"x\": "
+          "1}}\n</tool_call><|im_end|>\n\xc2\xbb");
+}
+
+static void check_refused(const char *line, dp_status wanted, const char *words)
+{
+    dp_buf marked;
+    dp_why why = {{0}};
+    dp_chat *const chat = chat_of("mistral");
+    dp_buf_init(&marked, 1 << 20);
+    CHECK_STATUS(mark(chat, line, &marked, &why), wanted);
+    if (strstr(why.text, words) == NULL) {
+        fail_msg("'%s' lacks '%s'", why.text, words);
+    }
+    dp_buf_close(&marked);
+    dp_chat_close(chat);
+}
+
+static void chats_that_cannot_be_used_are_refused(void **state)
+{
+    (void)state;
+    check_refused("{\"messages\": []}", DP_BADMSG, "no list of messages");
+    check_refused("{\"messages\": [{\"content\": \"a\"}]}", DP_BADMSG, "message 1 has no \"role\"");
+    check_refused("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", DP_BADARG,
+                  "no turn of an assistant");
+    check_refused(
+        "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}", DP_BADARG,
+        "it refuses the chat: After the optional system message, conversation roles must");
+}
+
+static void check_config(const char *config, dp_status wanted, const char *words)
+{
+    dp_chat *chat = NULL;
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_chat_open(&chat, dp_view_text(config), dp_view_of(NULL, 0), &why), wanted);
+    CHECK(strstr(why.text, words) != NULL);
+    dp_chat_close(chat);
+}
+
+static void templates_are_found_where_models_have_them(void **state)
+{
+    (void)state;
+    check_config("{\"chat_template\": \"{{ 1 }}\"}", DP_OK, "");
+    check_config("{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"{{\"}, "
+                 "{\"name\": \"default\", \"template\": \"{{ 1 }}\"}]}",
+                 DP_OK, "");
+    check_config("{}", DP_NOTFOUND, "no chat_template");
+    check_config("", DP_NOTFOUND, "no chat_template");
+    check_config("{", DP_BADMSG, "tokenizer_config.json is no JSON");
+    check_config("{\"chat_template\": \"{{ 1|frob }\"}", DP_BADMSG,
+                 "the chat template cannot be used: line 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(turns_of_the_assistant_are_learned_with_their_end),
+        cmocka_unit_test(turns_that_change_with_those_behind_them_are_found_by_their_content),
+        cmocka_unit_test(what_a_user_says_is_not_taken_for_the_assistant),
+        cmocka_unit_test(tools_are_shown_to_the_template),
+        cmocka_unit_test(chats_that_cannot_be_used_are_refused),
+        cmocka_unit_test(templates_are_found_where_models_have_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

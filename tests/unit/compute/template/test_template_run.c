@@ -1,0 +1,186 @@
+/* Templates of Jinja. tests/interop/test_templates.py compares whole ones with Jinja itself. */
+#include "tests/lib/check.h"
+
+#include <stdlib.h>
+
+#include "compute/template/template.h"
+
+static dp_status render(const char *source, const char *variables, dp_buf *out, dp_why *why)
+{
+    dp_template *t;
+    json_t *const json = json_loads(variables, 0, NULL);
+    CHECK(json != NULL);
+    dp_status status = dp_template_open(&t, dp_view_text(source), why);
+    if (status == DP_OK) {
+        status = dp_template_run(t, json, out, why);
+        dp_template_close(t);
+    }
+    json_decref(json);
+    return status;
+}
+
+static void check(const char *source, const char *variables, const char *wanted)
+{
+    dp_buf out;
+    dp_why why = {{0}};
+    dp_buf_init(&out, 1 << 20);
+    const dp_status status = render(source, variables, &out, &why);
+    if (status != DP_OK || !dp_view_equal(dp_buf_view(&out), dp_view_text(wanted))) {
+        fail_msg("%s gives '%.*s', not '%s'; %s", source, (int)out.size, (const char *)out.data,
+                 wanted, why.text);
+    }
+    dp_buf_close(&out);
+}
+
+static void check_bad(const char *source, const char *variables, dp_status wanted,
+                      const char *words)
+{
+    dp_buf out;
+    dp_why why = {{0}};
+    dp_buf_init(&out, 1 << 20);
+    const dp_status status = render(source, variables, &out, &why);
+    if (status != wanted || strstr(why.text, words) == NULL || out.size != 0) {
+        fail_msg("%s gives status %d, '%s', which lacks '%s'", source, (int)status, why.text,
+                 words);
+    }
+    dp_buf_close(&out);
+}
+
+static void blanks_are_trimmed_as_transformers_does(void **state)
+{
+    (void)state;
+    check("a\n  {% if true %}\n  b\n  {% endif %}\nc\n", "{}", "a\n  b\nc");
+    check("a  {%- if true -%}  b  {%- endif -%}  c", "{}", "abc");
+    check("a\n  {{ 'x' }}\n  {{- 'y' -}}\n z", "{}", "a\n  xyz");
+    check("a\n  {%+ if true %}\nb{% endif +%}\nc", "{}", "a\n  b\nc");
+    check("a{# no #}\n  {# no -#}\n b", "{}", "ab");
+    check("{{ 1 }} {% if true %}x{% endif %}", "{}", "1 x");
+}
+
+static void what_is_set_in_a_loop_stays_there(void **state)
+{
+    (void)state;
+    check("{% set x = 1 %}{% for i in [1, 2] %}{{ x }}{% set x = 5 %}{{ x }}{% endfor %}{{ x }}",
+          "{}", "15151");
+    check("{% set n = namespace(x=1) %}{% for i in [1, 2] %}{% set n.x = n.x + i %}{% endfor %}{{ "
+          "n.x }}",
+          "{}", "4");
+    check("{% if true %}{% set y = 2 %}{% endif %}{{ y }}", "{}", "2");
+    check("{% macro m(a, b='!') %}{{ a }}{{ b }}{{ z }}{{ x }}{% endmacro %}{% set x = 7 %}"
+          "{% for z in [3] %}{{ m('q') }}{{ m(b=1, a=2) }}{% endfor %}",
+          "{}", "q!7217");
+}
+
+static void loops_know_where_they_are(void **state)
+{
+    (void)state;
+    check("{% for i in l if i > 1 %}{{ i }}{{ loop.index0 }}{{ loop.last }}{{ loop.length }} {% "
+          "endfor %}",
+          "{\"l\": [1, 2, 3]}", "20False2 31True2 ");
+    check("{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}",
+          "{\"d\": {\"b\": 1, \"a\": 2}}", "b=1;a=2;");
+    check("{% for i in [] %}x{% else %}none{% endfor %}{% for c in 'h\xc3\xa4' %}{{ c }}.{% endfor "
+          "%}",
+          "{}", "noneh.\xc3\xa4.");
+    check("{% for i in [1, 2, 3, 4] %}{% if i == 2 %}{% continue %}{% endif %}{% if i == 4 %}{% "
+          "break %}"
+          "{% endif %}{{ i }}{% endfor %}",
+          "{}", "13");
+}
+
+static void expressions_have_the_order_of_jinja(void **state)
+{
+    (void)state;
+    check("{{ 1 + 2 * 3 }} {{ (1 + 2) * 3 }} {{ 1 - 2 - 3 }} {{ 'a' ~ 1 * 3 }} {{ -7 // 2 }}", "{}",
+          "7 9 -4 a3 -4");
+    check(
+        "{{ not true or true }} {{ 1 < 2 < 3 }} {{ 'b' not in 'abc' }} {{ 'x' if false else 'y' }}",
+        "{}", "True True False y");
+    check("{{ [1, 2][-1] }} {{ 'abcd'[1:3] }} {{ 'abcd'[::-1] }} {{ [1, 2, 3][:-1] }}", "{}",
+          "2 bc dcba [1, 2]");
+    check("{{ x is defined }} {{ x is not none }} {{ 3 is odd }} {{ 'a'|upper ~ 'b' }} {{ 2|string "
+          "+ '!' }}",
+          "{}", "False True True Ab 2!");
+}
+
+static void json_is_that_of_python(void **state)
+{
+    (void)state;
+    check("{{ v|tojson }}",
+          "{\"v\": {\"a\": [1, 2.0, 1e22, 1e-7, null, true], \"b\": \"\\u00e4\\n\\\"\"}}",
+          "{\"a\": [1, 2.0, 1e+22, 1e-07, null, true], \"b\": \"\xc3\xa4\\n\\\"\"}");
+    check("{{ v|tojson(indent=1) }}", "{\"v\": {\"a\": [1], \"b\": {}}}",
+          "{\n \"a\": [\n  1\n ],\n \"b\": {}\n}");
+    check("{{ v }}", "{\"v\": [\"it's\", 0.1, 100000.0, \"a\"]}", "[\"it's\", 0.1, 100000.0, 'a']");
+}
+
+static void faults_are_named_with_their_line(void **state)
+{
+    (void)state;
+    check_bad("a\n{% if x %}", "{}", DP_BADMSG, "line 2 of the template: it ends before 'elif'");
+    check_bad("\n\n{{ 1 +", "{}", DP_BADMSG, "line 3 of the template: a tag does not end");
+    check_bad("{{ a b }}", "{}", DP_BADMSG, "the tag does not end here, at 'b'");
+    check_bad("{{ 'x }}", "{}", DP_BADMSG, "a string does not end");
+    check_bad("{% include 'f' %}", "{}", DP_UNSUPPORTED,
+              "a statement that is not known, at 'include'");
+    check_bad("\n{{ 1|frob }}", "{}", DP_UNSUPPORTED, "line 2 of the template: the filter 'frob'");
+    check_bad("{{ 'a'.format(1) }}", "{}", DP_UNSUPPORTED,
+              "the method 'format' is not known for a text");
+    check_bad("{{ strftime_now('%d') }}", "{}", DP_UNSUPPORTED, "no function 'strftime_now'");
+    check_bad("x{{ m.role }}", "{}", DP_BADARG, "m is undefined and has no 'role'");
+    check_bad("{{ 'a' + 1 }}", "{}", DP_BADARG, "'+' does not fit a text and an integer");
+    check_bad("{{ 1 // 0 }}", "{}", DP_BADARG, "a division by 0");
+    check_bad("{{ raise_exception('no ' ~ 'way') }}", "{}", DP_BADARG,
+              "it refuses the chat: no way");
+    check_bad("{% set a.b = 1 %}", "{\"a\": {}}", DP_BADARG, "no namespace");
+}
+
+/* A template is a file from somewhere: it ends, and takes bounded memory. */
+static void work_and_memory_are_bounded(void **state)
+{
+    (void)state;
+    check_bad("{% set l = range(3000) %}{% for i in l %}{% for j in l %}{% endfor %}{% endfor %}",
+              "{}", DP_TOOBIG, "more than 5000000 steps");
+    check_bad("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "{}", DP_TOOBIG, "nests too deep");
+    check_bad("{% set n = namespace(s='aaaaaaaaaaaaaaaa') %}{% for i in range(60) %}"
+              "{% set n.s = n.s + n.s %}{% endfor %}",
+              "{}", DP_TOOBIG, "MiB of memory");
+    check_bad("{{ 'a' * 999999999999 }}", "{}", DP_TOOBIG, "too long");
+    char deep[4 * DP_TEMPLATE_DEPTH_MAX];
+    memset(deep, '-', sizeof deep - 1);
+    memcpy(deep, "{{ ", 3);
+    memcpy(deep + sizeof deep - 5, "1 }}", 5);
+    check_bad(deep, "{}", DP_TOOBIG, "nests too deep");
+    char *const long_one = test_malloc(DP_TEMPLATE_BYTES_MAX + 2);
+    memset(long_one, 'a', DP_TEMPLATE_BYTES_MAX + 1);
+    long_one[DP_TEMPLATE_BYTES_MAX + 1] = '\0';
+    check_bad(long_one, "{}", DP_TOOBIG, "longer than 1024 KiB");
+    test_free(long_one);
+}
+
+/* A dict or list that holds itself would never end. */
+static void a_namespace_that_holds_itself_ends(void **state)
+{
+    (void)state;
+    dp_buf out;
+    dp_why why = {{0}};
+    dp_buf_init(&out, 1 << 16);
+    const char *const source = "{% set n = namespace() %}{% set n.me = n %}{{ n == n }}{{ n }}";
+    CHECK_STATUS(render(source, "{}", &out, &why), DP_TOOBIG);
+    dp_buf_close(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blanks_are_trimmed_as_transformers_does),
+        cmocka_unit_test(what_is_set_in_a_loop_stays_there),
+        cmocka_unit_test(loops_know_where_they_are),
+        cmocka_unit_test(expressions_have_the_order_of_jinja),
+        cmocka_unit_test(json_is_that_of_python),
+        cmocka_unit_test(faults_are_named_with_their_line),
+        cmocka_unit_test(work_and_memory_are_bounded),
+        cmocka_unit_test(a_namespace_that_holds_itself_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
