@@ -231,15 +231,14 @@ typedef struct dp_action {
             uint64_t round;
             dp_hash a_root; /* or F */
             dp_hash blob_root;
-            dp_hash
-                ready_root;    /* of the publication in records; blob_root but in rounds of parts */
-            dp_part_cuts cuts; /* of its round */
-            uint32_t taken;    /* included: bit p, part p counts it */
-            uint32_t settle;   /* dp_settle of base/trainer/trainer_msg.h */
-            uint32_t clip;     /* Q16 */
-            uint32_t lambda;   /* Q16 */
-            uint32_t steps;    /* that F holds, so that its weight comes back, or that it told */
-            uint64_t tokens;   /* the same, with those that it carried: */
+            dp_hash ready_root; /* of the publication in records; in rounds of wholes blob_root */
+            dp_part_cuts cuts;  /* of its round */
+            uint32_t taken;     /* included: bit p, part p counts it */
+            uint32_t settle;    /* dp_settle of base/trainer/trainer_msg.h */
+            uint32_t clip;      /* Q16 */
+            uint32_t lambda;    /* Q16 */
+            uint32_t steps;     /* that F holds, so that its weight comes back, or that it told */
+            uint64_t tokens;    /* the same, with those that it carried: */
             uint64_t carried;
         } restore;
         struct {
