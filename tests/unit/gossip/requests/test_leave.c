@@ -208,6 +208,74 @@ static void a_node_that_was_never_a_member_has_left_at_once(void **state)
     kit_close(world);
 }
 
+/* Of three voters that stay, two must show the record that takes this node out; after a minute, or
+ * if it never voted, it goes anyway. */
+static void a_former_voter_goes_at_these_bounds_and_no_sooner(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_roster_entry *own = &node->ledger.roster[dp_ledger_find(&node->ledger, &node->self)];
+    const dp_mode mode = node->mode;
+
+    (void)state;
+    own->gone_slot = node->ledger.slot;
+    node->mode = DP_MODE_LEFT;
+    node->now.us = 2 * DP_LINGER_US;
+    for (uint32_t what = 0; what < 8; what++) {
+        uint32_t showing = 0;
+        for (uint32_t i = 0; i < node->ledger.n_voters; i++) { /* It counts itself among them. */
+            const bool shows = i != node->beat.own && showing < (what == 1 ? 1U : 0U);
+            node->beat.voters[i].slot = own->gone_slot - (shows ? 0 : 1);
+            showing += shows ? 1 : 0;
+        }
+        own->gone = what == 5 ? DP_REMOVE_REVOKED : DP_REMOVE_LEFT;
+        node->leave->voted = what != 4;
+        node->leave->left_at = (dp_time){node->now.us - DP_LINGER_US + (what == 2 ? 0 : 1)};
+        const uint64_t slot = node->ledger.slot;
+        node->ledger.slot -= what == 6 ? 1 : 0;
+        const bool free = what == 1 || what == 2 || what == 4 || what == 5;
+        assert_int_equal(dp_leave_state(node), free ? DP_LEAVING_FREE : DP_LEAVING_WAITS);
+        node->ledger.slot = slot;
+    }
+    own->gone = 0;
+    node->leave->left_at = (dp_time){0};
+    node->mode = mode;
+    kit_close(world);
+}
+
+/* A second, and three rounds more for a voter that hears a majority or is the only one. */
+static void a_member_waits_for_its_record_as_long_as_one_may_come(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    const uint64_t rounds_us = 3ULL * node->manifest.round_ms * DP_MS;
+    const uint32_t self = node->commit->self;
+    const uint32_t n_voters = node->ledger.n_voters;
+    const uint32_t n_members = node->ledger.n_members;
+
+    (void)state;
+    node->now.us += DP_LEAVE_US + rounds_us;
+    assert_int_equal(dp_leave_state(node), DP_LEAVING_NOT);
+    node->leaving = true;
+    for (uint32_t what = 0; what < 7; what++) {
+        node->beat.quorum = what != 1 && what != 2;
+        node->ledger.n_voters = what == 2 || what == 6 ? 1 : n_voters;
+        node->commit->self = what == 3 ? DP_NOBODY : self;
+        node->commit->key_lost = what == 4;
+        node->ledger.n_members = what == 5 || what == 6 ? 1 : n_members;
+        const bool longer = what == 0 || what == 2;
+        const uint64_t limit_us = DP_LEAVE_US + (longer ? rounds_us : 0);
+        node->leave->asked_at = (dp_time){node->now.us - limit_us + 1};
+        assert_int_equal(dp_leave_state(node), DP_LEAVING_WAITS);
+        node->leave->asked_at.us--;
+        assert_int_equal(dp_leave_state(node), what == 2 ? DP_LEAVING_NEEDED : DP_LEAVING_FREE);
+    }
+    node->ledger.n_voters = n_voters;
+    node->ledger.n_members = n_members;
+    node->commit->key_lost = node->leaving = false;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +290,8 @@ int main(void)
         cmocka_unit_test(a_removed_node_may_link_for_a_minute_and_then_no_more),
         cmocka_unit_test(a_word_about_an_earlier_life_comes_back_whole),
         cmocka_unit_test(a_node_that_was_never_a_member_has_left_at_once),
+        cmocka_unit_test(a_former_voter_goes_at_these_bounds_and_no_sooner),
+        cmocka_unit_test(a_member_waits_for_its_record_as_long_as_one_may_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,57 @@ static void a_newcomer_s_claim_is_not_followed(void **state)
     kit_close(world);
 }
 
+/* At most one gives way: the oldest of which nothing has come for two seconds. */
+static void a_claim_gives_way_at_these_bounds_and_no_sooner(void **state)
+{
+    kit_world *world = with_room(3);
+    dp_node *node = world->nodes[0].node;
+    dp_round *round = node->round;
+    const dp_peer peer = kit_peer(4);
+
+    (void)state;
+    for (uint32_t author = 1; author <= 3; author++) {
+        tell(world, author);
+    }
+    assert_int_equal(round->n_claims, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        round->claims[i].told_at = node->now;
+    }
+    for (uint32_t what = 0; what < 9; what++) {
+        dp_claim *claim = &round->claims[1];
+        const dp_claim before = *claim;
+        claim->told_at = (dp_time){node->now.us - DP_CLAIM_PATIENCE_US + (what == 1 ? 1 : 0)};
+        claim->held = what == 2;
+        claim->have = what == 3 ? 1 : 0;
+        claim->evidence = what == 4;
+        claim->bad = what == 5;
+        claim->ready.peer = what == 6 ? node->self : claim->ready.peer;
+        node->ledger.parted = what == 7;
+        round->gave_way[dp_node_member_index(node, &peer)] = what == 8;
+        assert_int_equal(dp_claim_has_room(node, &peer), what == 0 || what == 5);
+        *claim = before;
+        node->ledger.parted = false;
+    }
+    round->gave_way[dp_node_member_index(node, &peer)] = false;
+    round->claims[0].told_at = (dp_time){1001};
+    round->claims[1].told_at = (dp_time){1002};
+    round->claims[2].told_at = (dp_time){1000};
+    const dp_peer oldest = round->claims[2].ready.peer;
+    round->claims[0].ready.root = round->claims[2].ready.root; /* It is needed yet. */
+    const dp_hash root = round->claims[2].ready.root;
+    dp_out_begin(&node->out, world->actions);
+    assert_true(dp_claim_make_room(node, &peer));
+    assert_int_equal(round->n_claims, 2);
+    assert_null(dp_round_claim_of(node, &oldest));
+    assert_true(round->gave_way[dp_node_member_index(node, &oldest)]);
+    assert_true(dp_picker_wants(node->picker, &root));
+    assert_true(dp_claim_make_room(node, &peer)); /* There is room: nobody gives way. */
+    assert_int_equal(round->n_claims, 2);
+    dp_claim_open_round(node);
+    assert_false(round->gave_way[dp_node_member_index(node, &oldest)]);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +178,7 @@ int main(void)
         cmocka_unit_test(a_displaced_author_displaces_no_other_in_that_round),
         cmocka_unit_test(a_claim_whose_blob_is_here_keeps_its_place),
         cmocka_unit_test(a_newcomer_s_claim_is_not_followed),
+        cmocka_unit_test(a_claim_gives_way_at_these_bounds_and_no_sooner),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* What a node knows of its trainer's state, field by field: when it loads, arrives at a state,
- * differs from the others, or is to begin anew. */
+/* The trainer of a node, field by field: when it loads, arrives at a state, differs from the
+ * others, or is to begin anew. */
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
