@@ -4,6 +4,7 @@
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
+#include "gossip/member/members_internal.h"
 #include "gossip/pairs/mix_internal.h"
 #include "gossip/round/round.h"
 #include "gossip/training/state_load.h"
@@ -112,11 +113,20 @@ static void a_publication_is_told_to_all_once_its_row_is_durable(void **state)
         node->halted = false;
     }
     pending->ready.round = node->ledger.round + 1;
-    node->ledger.listed_max = 2; /* More members than a record lists: to the voters. */
-    dp_out_begin(&node->out, world->actions);
-    dp_train_announce(node);
-    assert_true(sent(world, DP_MSG_READY) > 0);
-    assert_int_not_equal(kit_find(world->actions, DP_DO_SEND)->u.send.to, DP_TO_ALL);
+    const uint32_t count = node->members->count;
+    for (uint32_t what = 0; what < 4; what++) {
+        /* More members than a record lists, or more peers than have links to all: to the voters. */
+        node->ledger.listed_max = what == 1 ? 2 : 3;
+        node->members->count = what == 2   ? DP_FULL_MESH_MAX
+                               : what == 3 ? DP_FULL_MESH_MAX + 1
+                                           : count;
+        dp_out_begin(&node->out, world->actions);
+        dp_train_announce(node);
+        node->members->count = count;
+        assert_true(sent(world, DP_MSG_READY) > 0);
+        assert_int_equal(kit_find(world->actions, DP_DO_SEND)->u.send.to,
+                         what % 2 == 0 ? DP_TO_ALL : DP_TO_PEER);
+    }
     kit_close(world);
 }
 
