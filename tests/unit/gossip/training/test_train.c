@@ -2,6 +2,7 @@
  * of parts. */
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
+#include "gossip/round/deadline.h"
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
 #include "tests/lib/check.h"
@@ -539,6 +540,30 @@ static void where_a_record_cannot_list_all_a_node_publishes_when_it_is_its_turn(
     }
 }
 
+/* To each of the others that live the whole update has to go. */
+static void whole_updates_leave_a_thin_line_before_the_round_is_over(void **state)
+{
+    const uint64_t round_us = 500 * DP_MS;
+
+    (void)state;
+    for (uint32_t n = 1; n <= 3; n++) {
+        kit_world *world = kit_together(n);
+        dp_node *node = world->nodes[0].node;
+        node->round->slot_opened = node->round->opened;
+        node->train->pending.ready.bytes = 100 * 1000;
+        for (uint32_t what = 0; what < 3; what++) {
+            node->train->pending.made_here = what != 1; /* Else its size is of an earlier life. */
+            node->standing.uplink = what == 2 ? 0 : 1000;
+            const uint64_t send_us = dp_deadline_send(100 * 1000, n - 1, 1000);
+            const uint64_t part_us =
+                what == 0 && n > 1 ? dp_deadline_part(round_us, 0, send_us) : round_us;
+            assert_true(what != 0 || n == 1 || part_us < round_us);
+            CHECK(!is_due_after(node, part_us - 1) && is_due_after(node, part_us));
+        }
+        kit_close(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,6 +583,7 @@ int main(void)
         cmocka_unit_test(a_state_that_is_a_checkpoint_already_is_not_saved_again),
         cmocka_unit_test(a_voter_must_have_a_checkpoint_every_32_rounds),
         cmocka_unit_test(where_a_record_cannot_list_all_a_node_publishes_when_it_is_its_turn),
+        cmocka_unit_test(whole_updates_leave_a_thin_line_before_the_round_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
