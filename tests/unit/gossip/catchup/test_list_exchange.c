@@ -65,6 +65,7 @@ static void rounds_go_on_with_records_that_name_lists(void **state)
     (void)state;
     kit_run_ms(world, 3000);
     assert_true(kit_look(world, 0).round > round);
+    assert_true(world->sent[DP_MSG_DECIDE] > 0); /* Once the record is durable. */
     for (uint32_t i = 0; i < 3; i++) {
         const dp_record *record = newest(world, i); /* Whole, at all nodes. */
         assert_true(record->in_lists);
