@@ -274,6 +274,53 @@ static void a_second_stop_needs_a_signature_too(void **state)
     kit_close(world);
 }
 
+/* Its records come first; a node that is halted has to know that it may want them. */
+static void a_fork_from_beyond_the_own_chain_is_a_hint_of_its_records(void **state)
+{
+    kit_world *world = kit_together(3);
+    const dp_peer from = kit_peer(0);
+    dp_why why = {""};
+
+    (void)state;
+    kit_kill(world, 1);
+    kit_kill(world, 2);
+    kit_run_ms(world, 4000);
+    const uint64_t slot = kit_look(world, 0).slot;
+    assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_OK);
+    while (kit_look(world, 0).slot == slot) {
+        kit_run_ms(world, 10);
+    }
+    const dp_fork_record fork = world->nodes[0].node->forks->own[0];
+    kit_boot(world, 1);
+    dp_node *node = world->nodes[1].node;
+    const uint64_t head = node->ledger.slot;
+    assert_in_range(head, fork.slot - 2, fork.slot - 1);
+    for (uint32_t what = 0; what < 4; what++) {
+        dp_view bytes = dp_view_of(fork.bytes, fork.size);
+        node->halted = what == 1;
+        node->ledger.slot = fork.slot - 2;
+        node->catchup->hint_slot = 0;
+        node->forks->wanted = 0;
+        node->changed = false;
+        if (what == 2) { /* Known already, as one that has ended. */
+            node->forks->stop = (dp_stop){.has = true, .loser = fork.id};
+        } else if (what == 3) { /* Another one waits to be written. */
+            node->forks->stop.has = false;
+            node->forks->next.has = true;
+        }
+        (void)dp_fork_take(node, bytes, &from);
+        assert_int_equal(node->catchup->hint_slot, what < 2 ? fork.slot : 0);
+        assert_int_equal(node->forks->wanted, what == 1 ? fork.slot : 0);
+        assert_int_equal(node->changed, what < 2);
+        assert_true(what >= 2 || dp_peer_equal(&node->catchup->hint_peer, &from));
+        assert_int_equal(node->forks->next.has, what == 3);
+        node->forks->next.has = false;
+    }
+    node->halted = false;
+    node->ledger.slot = head;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +332,7 @@ int main(void)
         cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_until_one_is_named),
         cmocka_unit_test(a_fork_without_the_root_key_is_none),
         cmocka_unit_test(a_second_stop_needs_a_signature_too),
+        cmocka_unit_test(a_fork_from_beyond_the_own_chain_is_a_hint_of_its_records),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
