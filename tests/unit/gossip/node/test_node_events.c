@@ -340,6 +340,61 @@ static void the_mode_follows_from_what_a_node_knows_and_says_why(void **state)
     }
 }
 
+/* Nobody trains, nothing is being decided, and all that live are here: as a member that does not
+ * train sees it, in a run that the others have paused, and as one that is paused. */
+static void a_node_is_idle_if_nothing_is_done_and_nobody_is_missing(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_event nothing = {.type = DP_EV_STORED, .u.stored = {.op = 0}};
+    dp_member *other = NULL;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_command(world, i, DP_COMMAND_PAUSE);
+    }
+    kit_run_ms(world, 5000);
+    const dp_peer peer = kit_peer(1);
+    other = (dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &peer));
+    for (uint32_t what = 0; what < 8; what++) {
+        const dp_member before = *other;
+        const bool paused = node->paused;
+        const dp_trainer_state trainer = node->standing.state;
+        if (what == 1) { /* In mode SYNC, without a trainer. */
+            node->paused = false;
+            node->mode = DP_MODE_SYNC;
+            node->standing.state = DP_TRAINER_OFF;
+        } else if (what == 2) {
+            node->beat.quorum = false;
+        } else if (what == 3) {
+            other->state = DP_MEMBER_SUSPECT;
+        } else if (what == 4) {
+            other->linked = false;
+        } else if (what == 5) {
+            other->summary.mode = DP_MODE_SYNC;
+            other->summary.has_trainer = true;
+            other->summary.round = node->ledger.round;
+        } else if (what == 6) {
+            node->chain->op = 99;
+        } else if (what == 7) {
+            node->paused = false;
+            node->mode = DP_MODE_JOINING;
+            node->standing.has_theta = false;
+            node->standing.state = DP_TRAINER_OFF;
+        }
+        step(world, &nothing);
+        assert_int_equal(node->beat.idle.idle, what < 2);
+        *other = before;
+        node->paused = paused;
+        node->standing.state = trainer;
+        node->standing.has_theta = true;
+        node->beat.quorum = true;
+        node->chain->op = 0;
+        node->mode = DP_MODE_PAUSED;
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +407,7 @@ int main(void)
         cmocka_unit_test(
             with_pairs_work_is_exchanged_between_rounds_until_the_part_of_the_next_is_due),
         cmocka_unit_test(the_mode_follows_from_what_a_node_knows_and_says_why),
+        cmocka_unit_test(a_node_is_idle_if_nothing_is_done_and_nobody_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
