@@ -104,7 +104,9 @@ void dp_round_state_own(dp_node *node)
 
 void dp_round_state_withdraw(dp_node *node)
 {
-    node->round->states[node->commit->self == DP_NOBODY ? 0 : node->commit->self].known = false;
+    if (node->commit->self != DP_NOBODY) { /* Else it has told none. */
+        node->round->states[node->commit->self].known = false;
+    }
 }
 
 dp_status dp_round_state_message(dp_node *node, dp_view bytes)

@@ -183,6 +183,27 @@ static void a_certified_state_is_told_to_the_trainer_once(void **state)
     kit_close(world);
 }
 
+/* A node that does not vote has told no state: those of the voters stay. */
+static void a_node_withdraws_its_own_state_and_no_other(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    const uint32_t self = node->commit->self;
+
+    (void)state;
+    for (uint32_t votes = 0; votes < 2; votes++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            node->round->states[i].known = true;
+        }
+        node->commit->self = votes == 1 ? self : DP_NOBODY;
+        dp_round_state_withdraw(node);
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(node->round->states[i].known, votes == 0 || i != self);
+        }
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +212,7 @@ int main(void)
         cmocka_unit_test(the_own_state_is_signed_once_and_anew_when_it_is_another),
         cmocka_unit_test(the_state_of_another_voter_is_kept_and_looked_at),
         cmocka_unit_test(a_certified_state_is_told_to_the_trainer_once),
+        cmocka_unit_test(a_node_withdraws_its_own_state_and_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
