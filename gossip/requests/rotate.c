@@ -53,6 +53,7 @@ static void keep(dp_node *node, const dp_secret *secret)
     dp_rotate *rotate = node->requests->rotate;
 
     dp_assert(secret->epoch > 0);
+    rotate->asked_at = (dp_time){0}; /* The next one is asked for at once, and not yet missed. */
     if (dp_out_room(&node->out, 1) && dp_secrets_add(&rotate->held, secret)) {
         dp_out_add(&node->out, DP_DO_SECRETS)->u.secrets = rotate->held;
     }

@@ -319,6 +319,50 @@ static void a_secret_of_the_same_epoch_that_the_chain_does_not_name_is_asked_for
     kit_close(world);
 }
 
+/* Once every pause; a secret that nobody gave after the first question is told to the owner, once
+ * for each epoch. */
+static void a_secret_is_asked_for_again_after_a_pause_and_missed_after_the_first(void **state)
+{
+    kit_world *world = kit_together(2);
+    dp_node *node = world->nodes[0].node;
+    dp_rotate *rotate = rotate_of(world, 0);
+
+    (void)state;
+    for (uint16_t epoch = 1; epoch <= 2; epoch++) {
+        const dp_secret real = {.epoch = epoch, .bytes = {9, (uint8_t)epoch}};
+        node->ledger.epoch.epoch = epoch;
+        node->ledger.epoch.commitment = dp_secret_commitment(&node->run, &real);
+        for (uint32_t time = 0; time < 4; time++) {
+            for (uint32_t early = 1; early <= 1; early--) {
+                const uint64_t asked = rotate->asked_at.us;
+                if (time > 0) {
+                    node->now.us = asked + DP_SECRET_PAUSE_US - early;
+                } else if (early == 1) {
+                    continue;
+                }
+                dp_out_begin(&node->out, world->actions);
+                dp_rotate_repeat(node);
+                assert_int_equal(sent(world, 1, DP_MSG_SECRET_GET), early == 0);
+                assert_int_equal(rotate->asked_at.us, early == 0 ? node->now.us : asked);
+                const dp_action *note = kit_find(world->actions, DP_DO_NOTE);
+                assert_int_equal(note != NULL, time == 1 && early == 0);
+                assert_true(note == NULL || note->u.note.code == DP_NOTE_NO_SECRET);
+                assert_true(note == NULL || note->u.note.a == epoch);
+            }
+        }
+        uint8_t bytes[128];
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_secret_msg_write(&writer, &real);
+        const dp_peer from = kit_peer(1);
+        assert_int_equal(dp_rotate_message(node, &from, dp_view_of(bytes, writer.size)), DP_OK);
+        assert_int_equal(rotate->held.items[0].epoch, epoch);
+        dp_out_begin(&node->out, world->actions);
+        dp_rotate_repeat(node); /* It lacks none. */
+        assert_int_equal(world->actions->count, 0);
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +377,7 @@ int main(void)
         cmocka_unit_test(an_epoch_whose_secret_nobody_has_is_followed_by_the_next),
         cmocka_unit_test(a_guest_that_waits_for_admission_gets_no_secret),
         cmocka_unit_test(a_secret_of_the_same_epoch_that_the_chain_does_not_name_is_asked_for),
+        cmocka_unit_test(a_secret_is_asked_for_again_after_a_pause_and_missed_after_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
