@@ -431,6 +431,68 @@ static void small_messages_come_back(void **state)
     assert_int_not_equal(dp_have_msg_read(dp_view_of(room, writer.size), &have_read), DP_OK);
 }
 
+/* A peer with this first byte: more than kit_peer has. */
+static dp_peer peer_of(uint32_t first)
+{
+    dp_peer peer = {{(uint8_t)first, 7}};
+
+    return peer;
+}
+
+static void each_list_of_a_record_may_be_as_long_as_the_format_says(void **state)
+{
+    static uint8_t bytes_of[2 * DP_RECORD_BYTES_MAX];
+    static uint8_t credential[DP_CREDENTIAL_MAX];
+    dp_ledger ledger;
+    uint8_t unused[KIT_CREDENTIAL];
+    dp_view bytes;
+
+    (void)state;
+    (void)full_record(&ledger, unused);
+    dp_config_part *config = &record.config;
+    record.n_late = DP_LATE_MAX;
+    for (uint32_t i = 0; i < DP_LATE_MAX; i++) {
+        record.late[i] = peer_of(i + 1);
+    }
+    config->n_admits = DP_CONFIG_ADMIT_MAX;
+    for (uint32_t i = 0; i < DP_CONFIG_ADMIT_MAX; i++) {
+        config->admits[i].peer = peer_of(i + 1);
+        config->admits[i].credential = dp_view_of(credential, sizeof credential);
+    }
+    config->n_removes = DP_CONFIG_REMOVE_MAX;
+    for (uint32_t i = 0; i < DP_CONFIG_REMOVE_MAX; i++) {
+        config->removes[i] = (dp_remove){.peer = peer_of(i + 1), .reason = DP_REMOVE_ABSENT};
+    }
+    config->n_fences = DP_CONFIG_FENCE_MAX;
+    for (uint32_t i = 0; i < DP_CONFIG_FENCE_MAX; i++) {
+        config->fences[i] = (dp_fence){.peer = peer_of(i + 1), .incarnation = i + 1};
+    }
+    config->n_voters = DP_VOTERS_MAX;
+    for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
+        config->voters[i] = (dp_voter_entry){.voter = {.peer = peer_of(i + 1)}, .kept = i % 2 == 0};
+    }
+    config->n_revoked = DP_CONFIG_REVOKE_MAX;
+    for (uint32_t i = 0; i < DP_CONFIG_REVOKE_MAX; i++) {
+        config->revoked[i] = (dp_invite_revoke){.id = {{(uint8_t)(i + 1)}}, .until_ms = i + 1};
+    }
+    assert_int_equal(dp_record_encode(&record, bytes_of, DP_RECORD_BYTES_MAX, &bytes), DP_OK);
+    assert_int_equal(dp_record_decode(&again, bytes), DP_OK);
+    assert_int_equal(again.n_late, DP_LATE_MAX);
+    assert_int_equal(again.config.n_admits, DP_CONFIG_ADMIT_MAX);
+    assert_int_equal(again.config.n_removes, DP_CONFIG_REMOVE_MAX);
+    assert_int_equal(again.config.n_fences, DP_CONFIG_FENCE_MAX);
+    assert_int_equal(again.config.n_voters, DP_VOTERS_MAX);
+    assert_int_equal(again.config.n_revoked, DP_CONFIG_REVOKE_MAX);
+    const dp_peer last = peer_of(DP_CONFIG_ADMIT_MAX);
+    assert_true(dp_peer_equal(&again.config.admits[DP_CONFIG_ADMIT_MAX - 1].peer, &last));
+    assert_int_equal(again.config.admits[0].credential.size, DP_CREDENTIAL_MAX);
+    assert_int_equal(again.config.fences[DP_CONFIG_FENCE_MAX - 1].incarnation, DP_CONFIG_FENCE_MAX);
+    for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
+        assert_int_equal(again.config.voters[i].kept, i % 2 == 0);
+    }
+    dp_ledger_close(&ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +513,7 @@ int main(void)
         cmocka_unit_test(the_largest_object_is_told_of),
         cmocka_unit_test(information_on_an_object_must_lead_to_its_root),
         cmocka_unit_test(small_messages_come_back),
+        cmocka_unit_test(each_list_of_a_record_may_be_as_long_as_the_format_says),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
