@@ -125,7 +125,7 @@ void dp_plan_print(const json_t *plan, bool external)
            dp_json_text(plan, "recompute", "?"), dp_json_text(plan, "packs", "?"));
 }
 
-static bool prepares(const dp_manifest *manifest, const char *path, const char *folder,
+static bool prepares(const dp_manifest *manifest, const char *path, const char *folder, bool skip,
                      char why[DP_PLAN_WHY_MAX])
 {
     static dp_cli_tool tool; /* too large for a stack */
@@ -134,14 +134,17 @@ static bool prepares(const dp_manifest *manifest, const char *path, const char *
     if (fd < 0) {
         return true;
     }
-    const char *const arguments[] = {"--prepare", path, folder, "--manifest", manifest_path, NULL};
+    const char *const arguments[] = {"--prepare",  path,          folder,
+                                     "--manifest", manifest_path, skip ? "--skip-bad-lines" : NULL,
+                                     NULL};
     const dp_status run = dp_cli_tool_run(&tool, arguments);
     close(fd);
     snprintf(why, DP_PLAN_WHY_MAX, "%.*s", DP_PLAN_WHY_MAX - 1, tool.words);
     return run != DP_OK || tool.exit == 0;
 }
 
-bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[DP_PLAN_WHY_MAX])
+bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, bool skip,
+                        char why[DP_PLAN_WHY_MAX])
 {
     char folder[DP_CLI_PATH_MAX];
     const uint64_t training = 1000 - (uint64_t)manifest->val_per_mille;
@@ -152,7 +155,7 @@ bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[
         !dp_children_folder("text", folder)) {
         return true;
     }
-    const bool holds = prepares(manifest, path, folder, why);
+    const bool holds = prepares(manifest, path, folder, skip, why);
     DP_IGNORE(dp_path_remove_tree(folder)); /* It is in the folder for temporary files. */
     return holds;
 }

@@ -28,8 +28,10 @@ enum { DP_PLAN_WHY_MAX = 512 };
 bool dp_plan_tensors(const char *path, dp_manifest *manifest, char why[DP_PLAN_WHY_MAX]);
 /* True if the data at path has at least one sequence to train on. Only a short text is checked:
  * dpnode-worker prepares it in a temporary folder; a long one is assumed to have one. False: why
- * has the reason; true also without that program. */
-bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[DP_PLAN_WHY_MAX]);
+ * has the reason; true also without that program. skip: lines of JSON that cannot be used do not
+ * matter. */
+bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, bool skip,
+                        char why[DP_PLAN_WHY_MAX]);
 /* True if the disk of dir, which may not exist yet, has space for the run (base/run/prepared.h).
  * False: why has the reason. */
 bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const char *dir,

@@ -283,7 +283,7 @@ static int run_doctor(dp_cmd *cmd)
         all.plan = dp_plan_ask(&file.manifest, dp_json_text(all.check, "backend", NULL),
                                dp_plan_data_bytes(text));
         if (text[0] == '\0' || file.from_path[0] != '\0' ||
-            dp_plan_text_holds(&file.manifest, text, text_why)) {
+            dp_plan_text_holds(&file.manifest, text, false, text_why)) {
             text_why[0] = '\0';
         }
     }

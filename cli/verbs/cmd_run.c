@@ -300,7 +300,7 @@ static int plan_first(const dp_run_input *input, const char *dir, dp_control_err
                      "free memory, or change the setting named above",
                      "this model does not fit this machine", dp_json_text(plan, "why", ""));
     } else if (input->text_path[0] != '\0' && input->from_path[0] == '\0' &&
-               !dp_plan_text_holds(manifest, input->text_path, why)) {
+               !dp_plan_text_holds(manifest, input->text_path, input->skip_bad_lines, why)) {
         dp_error_set(error, DP_EXIT_DATA, "E0304",
                      "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder",
                      "the text cannot be used", why);
@@ -430,7 +430,7 @@ static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
     dp_path_dir(NULL, dir);
     /* The tokenizer of other weights is known only when the text is prepared. */
     if (input->text_path[0] == '\0' || input->from_path[0] != '\0' ||
-        dp_plan_text_holds(manifest, input->text_path, text)) {
+        dp_plan_text_holds(manifest, input->text_path, false, text)) {
         text[0] = '\0';
     }
     if (dp_plan_disk_holds(manifest, data_bytes, dir, disk)) {

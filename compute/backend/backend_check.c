@@ -150,6 +150,31 @@ static dp_status look(twins *t, dp_vector weights)
     return DP_OK;
 }
 
+/* Documents that are kept apart in a batch, by the weights behind training. */
+static dp_status check_documents(twins *t)
+{
+    enum { TOKENS = ROWS * LENGTH };
+    uint32_t x[TOKENS];
+    uint32_t y[TOKENS];
+    double losses[2];
+    const dp_gpt_batch batch = {.x = x, .y = y, .rows = ROWS, .length = LENGTH};
+    for (size_t i = 0; i < TOKENS; i++) {
+        x[i] = t->tokens[i] | (i % LENGTH == LENGTH / 3 ? DP_TOKEN_BEGINS : 0);
+        y[i] = i % 4 == 0 ? DP_TOKEN_NO_LOSS : t->tokens[i + 1];
+    }
+    for (int twin = 0; twin < 2; twin++) {
+        DP_TRY(dp_twins_told(
+            t, twin, "step",
+            t->of[twin]->step(t->engines[twin], &batch, 1.0F / TOKENS, &losses[twin])));
+    }
+    DP_TRY(dp_twins_near(t, "loss of documents", losses));
+    DP_TRY(same_gradients(t));
+    for (int twin = 0; twin < 2; twin++) {
+        DP_TRY(dp_twins_told(t, twin, "drop", t->of[twin]->drop(t->engines[twin])));
+    }
+    return DP_OK;
+}
+
 static dp_status check_training(twins *t)
 {
     DP_TWINS_DO(t, init, 7);
@@ -160,6 +185,9 @@ static dp_status check_training(twins *t)
     }
     DP_TRY(look(t, DP_VECTOR_X));
     DP_TRY(look(t, DP_VECTOR_THETA));
+    if ((t->of[0]->capabilities & DP_CAN_DOCUMENTS) != 0) {
+        DP_TRY(check_documents(t));
+    }
     return dp_twins_same(t, DP_VECTOR_THETA, "training");
 }
 

@@ -34,13 +34,14 @@ def lines(count, bad=()):
 class Answers(SystemTest):
     def setUp(self):
         super().setUp()
+        self.env = {**os.environ, "DPNODE_SOCKET": "/nonexistent/s", "LC_ALL": "C"}
         self.manifest = self.file("run.yaml", MANIFEST)
         self.data = self.file("answers.jsonl", lines(2000))
         self.spoilt = self.file("spoilt.jsonl", lines(400, bad=(10, 300)))
 
     def dpnode(self, *words):
         return subprocess.run([os.path.join(BINARIES, "dpnode"), *words], capture_output=True, text=True, timeout=120, check=False,
-                              env={**os.environ, "DPNODE_SOCKET": "/nonexistent/s", "LC_ALL": "C"})
+                              env=self.env)
 
     def train(self, text, name, *words):
         """Its lines as objects."""
@@ -114,6 +115,18 @@ class Answers(SystemTest):
         made = json.loads(done.stdout)
         self.assertEqual((made["documents"], made["bad_lines"], made["left_out"]), (2, 1, 0))
         self.assertLess(made["losses"], made["tokens"] / 2)
+
+    def test_a_short_file_with_a_bad_line_is_looked_at_before_a_daemon_starts(self):
+        small = self.file("small.jsonl", lines(60, bad=(3,)))
+        command = ("run", "create", self.manifest, "--text", small, "--dir", os.path.join(self.folder.path, "dir"),
+                   "--listen", "127.0.0.1:0", "--json")
+        self.env = {**os.environ, "DPNODE_SOCKET": os.path.join(self.folder.path, "s"), "LC_ALL": "C"}
+        done = self.dpnode(*command)
+        self.assertEqual(done.returncode, 65, done)
+        self.assertIn("small.jsonl, line 5: not JSON", json.loads(done.stdout)["error"]["why"])
+        done = self.dpnode(*command, "--skip-bad-lines")
+        self.addCleanup(self.dpnode, "down")
+        self.assertEqual(done.returncode, 0, done)
 
     def test_two_members_learn_the_answers(self):
         first = self.folder.node("node1").start()

@@ -112,7 +112,7 @@ static void a_short_text_is_tried_and_its_folder_goes_again(void **state)
     (void)state;
     setenv("TMPDIR", dir.path, 1);
     const char *path = file_of("book.txt", 10);
-    assert_true(dp_plan_text_holds(&manifest, path, why));
+    assert_true(dp_plan_text_holds(&manifest, path, false, why));
     assert_true(tool_kit.n_runs == 1 && tool_got("--prepare ") && tool_got("--manifest "));
     char made[DP_CLI_PATH_MAX]; /* the third word */
     assert_int_equal(sscanf(tool_kit.words, "%*s %*s %511s", made), 1);
@@ -120,10 +120,10 @@ static void a_short_text_is_tried_and_its_folder_goes_again(void **state)
     assert_int_not_equal(access(made, F_OK), 0);
     tool_kit.exit = DP_EXIT_DATA;
     tool_kit.says = "the text has 3 tokens";
-    assert_false(dp_plan_text_holds(&manifest, path, why));
+    assert_false(dp_plan_text_holds(&manifest, path, false, why));
     assert_string_equal(why, "the text has 3 tokens");
     tool_kit.status = DP_NOTFOUND; /* Without the tool there is no reason to refuse it. */
-    assert_true(dp_plan_text_holds(&manifest, path, why));
+    assert_true(dp_plan_text_holds(&manifest, path, false, why));
     unsetenv("TMPDIR");
 }
 
@@ -132,7 +132,7 @@ static void a_long_text_is_believed(void **state)
     char why[DP_PLAN_WHY_MAX] = "";
     (void)state;
     manifest.context = 8;
-    assert_true(dp_plan_text_holds(&manifest, file_of("book.txt", 20000), why));
+    assert_true(dp_plan_text_holds(&manifest, file_of("book.txt", 20000), false, why));
     assert_int_equal(tool_kit.n_runs, 0);
 }
 

@@ -207,6 +207,7 @@ static void every_broken_plugin_gives_one_sentence_and_the_cpu(void **state)
         {"exit", DP_UNSUPPORTED, "ends the process in its self-test"},
         {"nan", DP_UNSUPPORTED, "its loss in fp32 is nan where the CPU has"},
         {"wrong", DP_UNSUPPORTED, "its loss in fp32 is"},
+        {"documents", DP_UNSUPPORTED, "its loss of documents in fp32 is"},
         {"bit", DP_UNSUPPORTED, "after a round element 5 of x is"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
