@@ -189,6 +189,16 @@ static dp_view bytes_of(const float *values, size_t n)
     return dp_view_of((const uint8_t *)values, n * sizeof *values);
 }
 
+/* Tokens that a sample counts as: of documents kept apart, those with a loss on average. */
+static uint64_t tokens_of_sample(const dp_trainer *t)
+{
+    if (!t->data.documents) {
+        return dp_manifest_sample_tokens(&t->manifest);
+    }
+    const uint64_t windows = dp_data_windows(&t->data, t->manifest.context);
+    return dp_data_losses(&t->data, t->manifest.context) / (windows > 0 ? windows : 1);
+}
+
 dp_status dp_trainer_take_weights(dp_trainer *t, const float *weights, const dp_script_work *work)
 {
     if (work->samples > t->script.n_drawn) {
@@ -199,8 +209,7 @@ dp_status dp_trainer_take_weights(dp_trainer *t, const float *weights, const dp_
     t->open.steps += work->steps;
     t->open.restored += told ? 0 : work->steps;
     t->open.loss_sum += told ? work->loss_sum : 0;
-    t->open.tokens +=
-        use(t, work->samples, true) * (uint64_t)dp_manifest_sample_tokens(&t->manifest);
+    t->open.tokens += use(t, work->samples, true) * tokens_of_sample(t);
     return DP_OK;
 }
 

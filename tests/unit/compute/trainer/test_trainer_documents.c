@@ -7,6 +7,7 @@
 #include "base/run/samples.h"
 #include "compute/backend/backend_cpu.h"
 #include "compute/trainer/trainer_keep.h"
+#include "compute/trainer/trainer_script.h"
 #include "tests/unit/compute/marked_shard.h"
 
 enum { WINDOWS = 40, VOCAB = 256 };
@@ -190,6 +191,22 @@ static void updates_are_judged_by_targets(void **state)
     node_close(&author);
 }
 
+/* As those of a member whose engine trains: else a script would weigh four times and more. */
+static void samples_of_a_script_count_by_their_losses(void **state)
+{
+    (void)state;
+    node x = open_documents(&(recipe){.losses = 8}, (dp_trainer_setup){.member = {1}});
+    uint64_t indices[4];
+    float *const weights = node_copy(dp_trainer_params(x.trainer), x.n);
+    CHECK_OK(dp_trainer_begin_script(x.trainer));
+    CHECK(dp_trainer_draw(x.trainer, 4, indices) == 4);
+    const dp_script_work work = {.samples = 4, .steps = 1, .loss_sum = 1};
+    CHECK_OK(dp_trainer_take_weights(x.trainer, weights, &work));
+    CHECK(dp_trainer_progress_of(x.trainer).tokens == (uint64_t)4 * 8);
+    test_free(weights);
+    node_close(&x);
+}
+
 /* Its table lacks the capability: it is told before anything is trained. */
 static void a_backend_that_mixes_documents_is_refused(void **state)
 {
@@ -215,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_step_is_the_mean_over_targets),
         cmocka_unit_test(a_resumed_trainer_continues_where_it_stood),
         cmocka_unit_test(updates_are_judged_by_targets),
+        cmocka_unit_test(samples_of_a_script_count_by_their_losses),
         cmocka_unit_test(a_backend_that_mixes_documents_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
