@@ -65,6 +65,15 @@ class Answers(SystemTest):
         score = json.loads(self.dpnode("eval", os.path.join(self.folder.path, "out"), "--data", plain, "--json").stdout)
         self.assertGreater(score["bits_per_byte"], NOISE_BITS / 2)
 
+    def test_two_processes_learn_as_one(self):
+        losses = []
+        for processes in ("1", "2"):
+            events = self.train(self.data, f"of{processes}", "--steps", "20", "--threads", "2", "--processes", processes)
+            losses.append([e["loss"] for e in events if e["event"] == "step"])
+        self.assertEqual(len(losses[1]), 20)
+        for one, two in zip(*losses):
+            self.assertAlmostEqual(one, two, places=3)
+
     def test_a_killed_training_ends_with_the_same_bytes(self):
         whole = self.train(self.data, "whole", "--steps", "40", "--threads", "1")
         self.train(self.data, "parts", "--steps", "25", "--threads", "1")

@@ -17,6 +17,7 @@ enum { WINDOWS = 40, VOCAB = 256 };
 typedef struct recipe {
     size_t losses;
     size_t empty;
+    bool lies; /* the first token of a document has a loss, in an object of the right hash */
 } recipe;
 
 static void make_data(tiny_run *run, const recipe *r)
@@ -33,6 +34,7 @@ static void make_data(tiny_run *run, const recipe *r)
         ids[i] = answers ? (uint32_t)at : (uint32_t)(random >> 33) % VOCAB;
         marks[i] = at == 0 ? DP_MARK_BEGINS : answers && learns ? DP_MARK_LOSS : 0;
     }
+    marks[5 * TINY_CONTEXT] |= r->lies ? DP_MARK_LOSS : 0;
     dp_buf_clear(&run->data);
     marked_shard(ids, marks, n, VOCAB, &run->data);
 }
@@ -223,6 +225,18 @@ static void a_backend_that_mixes_documents_is_refused(void **state)
     tiny_run_close(&x.run);
 }
 
+/* A founder that lies would teach the beginning of a document by the end of another one. */
+static void a_shard_that_lies_is_refused(void **state)
+{
+    (void)state;
+    node x;
+    dp_why why = {{0}};
+    CHECK_STATUS(try_open(&x, &(recipe){.losses = 8, .lies = true}, alone, &why), DP_BADMSG);
+    CHECK(strstr(why.text, "token 160 begins a document and has a loss") != NULL);
+    dp_buf_close(&x.blob);
+    tiny_run_close(&x.run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_resumed_trainer_continues_where_it_stood),
         cmocka_unit_test(updates_are_judged_by_targets),
         cmocka_unit_test(samples_of_a_script_count_by_their_losses),
+        cmocka_unit_test(a_shard_that_lies_is_refused),
         cmocka_unit_test(a_backend_that_mixes_documents_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
