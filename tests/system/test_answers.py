@@ -137,10 +137,10 @@ class Answers(SystemTest):
         self.addCleanup(self.dpnode, "down")
         self.assertEqual(done.returncode, 0, done)
 
-    def test_two_members_learn_the_answers(self):
+    def learned_by_two(self, manifest):
         first = self.folder.node("node1").start()
-        self.fails("E0304", 65, first.ask, "run", "create", self.manifest, "--text", self.spoilt)
-        created = first.create(self.manifest, "--text", self.data, "--skip-bad-lines")
+        self.fails("E0304", 65, first.ask, "run", "create", manifest, "--text", self.spoilt)
+        created = first.create(manifest, "--text", self.data, "--skip-bad-lines")
         second = self.joined("node2", created["invite"])
 
         def learned():
@@ -154,6 +154,13 @@ class Answers(SystemTest):
         self.assertTrue(all(m["tokens"] > 0 for r in rounds for m in r["peers"]))
         audit = first.ask("audit")
         self.assertEqual((audit["n_findings"], audit["twice"]), (0, 0))
+
+    def test_two_members_learn_the_answers(self):
+        self.learned_by_two(self.manifest)
+
+    def test_two_members_that_average_gradients_learn_them_too(self):
+        manifest = MANIFEST.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}") + "members: {trust: members}\n"
+        self.learned_by_two(self.file("ddp.yaml", manifest))
 
 
 if __name__ == "__main__":
