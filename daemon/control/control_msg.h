@@ -95,7 +95,9 @@
  *                       "wire_bytes_per_copy": mean over the listed of the blob as framed and
  *                       sealed,"keep"?: as in status, of this round,"lines"? (with keep):
  *                       "fit"|"slow"|"free","update_residual"?,"update_error"?: as in status, of
- *                       this node's update in it,"counted": bool,"state_root"?,
+ *                       this node's update in it,"counted": bool,
+ *                       "state_root"?: of this node's trainer when it first had a state after
+ *                       this round in this life of the daemon,
  *                       "phases"?: {"opened_at_ms": when this node opened it, and from then on
  *                         "published_ms"?: its update was stored, "ready_ms"?: and told,
  *                         "held_ms"?: all updates that count were here, "decided_ms"?,

@@ -68,7 +68,7 @@ typedef struct dp_event_log_round {
     bool live;           /* decided while this daemon ran, not read from the chain */
     uint64_t seq;        /* its number; 0: it was read from the chain */
     dp_phases phases;    /* of this node; none where it was read from the chain */
-    dp_hash state_root;  /* after this round; zero until known */
+    dp_hash state_root;  /* of this node after this round; zero: it had none in this life */
     uint32_t n_left_out; /* the first of those that the record lists as late */
     dp_left_out left_out[DP_EVENT_LOG_LEFT_OUT_MAX];
     uint32_t n_peers;

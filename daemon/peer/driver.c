@@ -48,6 +48,18 @@ static void tell_following(dp_driver *driver)
     }
 }
 
+/* Keeps the first root of this trainer's state in the row of its round, whatever a majority
+ * certifies, so that rows of several nodes can be compared. */
+static void keep_state_root(const dp_driver *driver)
+{
+    dp_node_view view;
+    dp_node_look(driver->node, &view);
+    dp_event_log_round *row = dp_event_log_round_find(driver->daemon->event_log, view.applied);
+    if (row != NULL && dp_hash_is_zero(&row->state_root)) {
+        row->state_root = view.state_root;
+    }
+}
+
 static void step(dp_driver *driver, dp_event *event)
 {
     event->now = (dp_time){.us = uv_hrtime() / 1000};
@@ -56,6 +68,9 @@ static void step(dp_driver *driver, dp_event *event)
     dp_node_step(driver->node, event, driver->actions);
     for (uint32_t i = 0; i < driver->actions->count; i++) {
         dp_driver_act(driver, &driver->actions->items[i]);
+    }
+    if (event->type == DP_EV_APPLIED || event->type == DP_EV_TRAINER_AT) {
+        keep_state_root(driver);
     }
 }
 

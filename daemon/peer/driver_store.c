@@ -384,7 +384,7 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
                       dp_hash_equal(&driver->snapshot_root, &action->u.save.tensor_root);
     dp_event_log_round *row =
         dp_event_log_round_find(driver->daemon->event_log, action->u.save.round);
-    if (row != NULL) {
+    if (row != NULL && dp_hash_is_zero(&row->state_root)) {
         row->state_root = action->u.save.state_root;
     }
     if (here && !(action->u.save.must || within_budget(driver, driver->snapshot.size))) {

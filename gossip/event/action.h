@@ -231,7 +231,7 @@ typedef struct dp_action {
             uint64_t round;
             dp_hash a_root; /* or F */
             dp_hash blob_root;
-            dp_hash ready_root; /* of the publication in records; in rounds of wholes blob_root */
+            dp_hash ready_root; /* that records name; of parts not blob_root */
             dp_part_cuts cuts;  /* of its round */
             uint32_t taken;     /* included: bit p, part p counts it */
             uint32_t settle;    /* dp_settle of base/trainer/trainer_msg.h */

@@ -58,6 +58,16 @@ class Connection(State):
             self._link.close()
             self._link = None
 
+    def parting(self) -> str:
+        if self._place is None or not self._is_open:
+            return ""
+        dropped = self.steps - self._given
+        lost = self._link is None or not self._link.is_open  # also by an interrupt in a look
+        rest = "" if dropped == 0 else \
+            f"; the last {dropped}, taken since it copied the weights, are dropped and their samples drawn again"
+        return (f"dpnode: interrupted{', without a connection to the node' if lost else ''}: {self._given} of {self.steps} steps "
+                f"since the node was connected are the node's, which publishes those that no round has counted yet{rest}")
+
     # Orders of the node.
 
     def _obey(self, told: link.Do) -> None:

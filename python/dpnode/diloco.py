@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 import torch
@@ -74,8 +75,11 @@ class DiLoCo:
     def __enter__(self) -> "DiLoCo":
         return self.open()
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: Optional[type], *_: object) -> None:
+        parting = self._session.parting() if kind is not None and issubclass(kind, KeyboardInterrupt) else ""
         self.close(give=kind is None)
+        if parting:
+            print(parting, file=sys.stderr, flush=True)
 
     def open(self) -> "DiLoCo":
         """Joins and sets the parameters to the weights of the run, as the with-block does; for scripts without one, which

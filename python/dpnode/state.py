@@ -74,6 +74,11 @@ class State:
         their samples are drawn again."""
         raise NotImplementedError
 
+    def parting(self) -> str:
+        """A sentence for the person who interrupts the script: what the node has of its steps, and what is dropped. None of
+        ranks but the first, and without a node."""
+        return ""
+
     def step(self, samples: int, loss: float) -> None:
         """Counts one optimizer step of so many samples and looks what the node wants."""
         raise NotImplementedError

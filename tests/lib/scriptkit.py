@@ -1,10 +1,12 @@
 """Shared by the system tests of scripts that train a run of any model: a run with a founder, its scripts, their rounds, and equal replicas."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 
+from roots import Roots
 from systemtest import SystemTest, wait_for
 
 PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "python")
@@ -102,6 +104,41 @@ class ScriptTest(SystemTest):
             runs = [node.run() for node in nodes]
             return len({(run["applied"], run["state_root"]) for run in runs}) == 1
         wait_for(same, 30, "replicas are equal")
+
+    def compares(self, *nodes):
+        """Compares the states of these nodes in every round from now on; to be checked, and finished."""
+        roots = Roots(*nodes)
+        self.addCleanup(roots.end)
+        return roots
+
+    def survives_deaths(self, deaths, *nodes):
+        """So many scripts, workers and daemons of these nodes, in turn, are killed: every node trains again, states are equal in every
+        round, and no sample counts twice."""
+        roots = self.compares(*nodes)
+        scripts = [self.script(node) for node in nodes]
+        for death in range(deaths):
+            roots.check()
+            at, victim = death % len(nodes), death // len(nodes) % 3
+            node = nodes[at]
+            self.trains(node, scripts[at])
+            if victim == 0:
+                scripts[at].kill()
+                scripts[at].wait(20)
+                scripts[at] = self.script(node)  # Others connect again by themselves.
+            elif victim == 1:
+                os.kill(node.run()["trainer_pid"], signal.SIGKILL)
+            else:
+                roots.ask(node)
+                node.kill()
+                node.start()
+        for node, script in zip(nodes, scripts):
+            self.trains(node, script)
+        for script in scripts:
+            script.kill()
+        self.waits(*nodes)
+        self.equal(*nodes)
+        self.counts_nothing_twice(nodes[-1])
+        print(roots.finish(), file=sys.stderr, flush=True)
 
     def counts_nothing_twice(self, node):
         audit = node.ask("audit")

@@ -323,9 +323,11 @@ class Troubles(DiLoCoTest):
 
     def test_an_exception_in_the_loop_closes_the_connection(self):
         worker = self.worker()
-        with self.assertRaises(KeyboardInterrupt):
+        said = io.StringIO()
+        with self.assertRaises(KeyboardInterrupt), contextlib.redirect_stderr(said):
             with self.run_of():
                 raise KeyboardInterrupt
+        self.assertRegex(said.getvalue(), "^dpnode: interrupted: 0 of 0 steps [^\\n]*\\n$")
         deadline = time.monotonic() + 5
         while worker._connection is not None and time.monotonic() < deadline:
             time.sleep(0.01)

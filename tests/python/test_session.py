@@ -352,6 +352,26 @@ class Reconnecting(SessionTest):
         session.look()
         self.assertEqual(worker.connections, 2)
 
+    def test_a_script_that_is_interrupted_hears_what_the_node_has(self):
+        worker = self.worker()
+        session = self.session()
+        self.assertEqual(session.parting(), "")
+        session.open()
+        session.draw(40)
+        for step in range(5):
+            if step == 2:
+                worker.due("copy")
+            session.step(8, 1.0)
+        self.assertRegex(session.parting(), "3 of 5 steps .* are the node's.*; the last 2, .* are dropped and their samples drawn again")
+        worker.due("copy")
+        session.look()
+        self.assertRegex(session.parting(), "5 of 5 steps .* counted yet$")
+        worker.vanish()
+        session._drop()
+        self.assertIn("without a connection to the node: 5 of 5 steps", session.parting())
+        session.close()
+        self.assertEqual(session.parting(), "")
+
     def test_an_error_of_the_tensors_gives_the_buffer_back(self):
         worker = self.worker()
         session = self.opened()

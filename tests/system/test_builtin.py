@@ -118,11 +118,13 @@ class Builtin(ScriptTest):
 
     def test_killed_scripts_trainers_and_daemons_lose_no_round_and_count_nothing_twice(self):
         nodes = self.members(3)
+        roots = self.compares(*nodes)
         scripts = {node.name: self.script(node) for node in nodes[1:]}
         chance = random.Random(20)
         for node in nodes[1:]:
             self.trains(node, scripts[node.name], rounds=0)
         for death in range(DEATHS):
+            roots.check()
             node = chance.choice(nodes)
             what = chance.choice(["script", "trainer", "daemon"]) if node.name in scripts else chance.choice(["trainer", "daemon"])
             print(f"{time.strftime('%H:%M:%S')} death {death + 1}: the {what} of {node.name}", file=sys.stderr, flush=True)
@@ -136,6 +138,7 @@ class Builtin(ScriptTest):
                 if pid > 0:  # It may have ended since; 0 would be this test and all its children.
                     os.kill(pid, signal.SIGKILL)
             else:
+                roots.ask(node)
                 node.kill()
                 node.start()
             if death % 3 == 2:
@@ -149,6 +152,7 @@ class Builtin(ScriptTest):
         self.counted_more(*nodes)
         self.rests(*nodes)
         self.counts_nothing_twice(nodes[1])
+        print(roots.finish(), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
 from daemons import free_port  # noqa: E402
+from roots import Differs, Roots  # noqa: E402
 from small_run import state_roots_agree  # noqa: E402
 from systemtest import BINARIES, SystemTest, wait_for  # noqa: E402
 
@@ -153,7 +154,13 @@ class Faults(SystemTest):
         third.ask("join", "-", stdin=self.first.ask("invite", "--role", "vote")["token"])
         self.counted(third)
         wait_for(lambda: self.first.run()["voters"] == 3, PATIENCE_S, "three voters")
-        self.errs(node, order, lambda: node.run()["diverged"] > 0, "a wrong state is found out")
+        roots = Roots(self.first, node, third)
+        self.addCleanup(roots.end)
+        roots.check()
+        self.errs(node, order, lambda: roots.ask(node) or roots.difference, "a test that compares the states of all rounds finds a wrong one")
+        self.assertIn("node2", roots.difference)
+        self.assertRaises(Differs, roots.check)
+        wait_for(lambda: node.run()["diverged"] > 0, PATIENCE_S, "the node finds it out")
         self.counted(node)
         self.errs(node, order, lambda: [t for t in texts(node) if "the trainer pauses" in t], "it errs again and again")
         self.assertGreaterEqual(node.run()["diverged"], 3)

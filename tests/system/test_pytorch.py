@@ -15,6 +15,7 @@ from scriptkit import EXAMPLES, SPIRALS, ScriptTest, python_with  # noqa: E402
 from systemtest import wait_for  # noqa: E402
 
 PYTHON = python_with("torch")
+DEATHS = int(os.environ.get("DPNODE_DEATHS", "6"))
 
 
 class PyTorch(ScriptTest):
@@ -27,16 +28,20 @@ class PyTorch(ScriptTest):
 
     def test_two_members_learn_and_a_third_holds_the_same(self):
         joiner, third = self.joined("joiner", self.token), self.joined("third", self.token)
+        roots = self.compares(self.founder, joiner, third)
         scripts = [self.script(node) for node in (self.founder, joiner)]
         for node, script in zip((self.founder, joiner), scripts):
             self.trains(node, script)
         wait_for(lambda: 0 < self.founder.run().get("loss", 9) < 0.2, 120, "it learns")
         for script in scripts:
             script.send_signal(signal.SIGINT)
-            self.assertIn("KeyboardInterrupt", script.communicate(timeout=20)[1])
+            errors = script.communicate(timeout=20)[1]
+            self.assertRegex(errors, r"dpnode: interrupted: [1-9]\d* of [1-9]\d* steps")
+            self.assertIn("KeyboardInterrupt", errors)
         self.waits(self.founder, joiner)
         self.equal(self.founder, joiner, third)
         self.counts_nothing_twice(third)
+        print(roots.finish(), file=sys.stderr, flush=True)
 
         # The exported model can be loaded, and is the trained one.
         out = os.path.join(self.folder.path, "out")
@@ -65,6 +70,9 @@ class PyTorch(ScriptTest):
         script.kill()
         script.wait()
         self.counts_nothing_twice(self.founder)
+
+    def test_killed_scripts_workers_and_daemons_leave_equal_states_in_every_round(self):
+        self.survives_deaths(DEATHS, self.founder, self.joined("joiner", self.token))
 
     def test_a_paused_node_pauses_its_script(self):
         script = self.script(self.founder)

@@ -11,7 +11,7 @@ import systemtest  # noqa: E402
 from scriptkit import SPIRALS, ScriptTest  # noqa: E402
 from systemtest import wait_for  # noqa: E402
 
-DEATHS = 12
+DEATHS = int(os.environ.get("DPNODE_DEATHS", "12"))
 STEPS = 150  # of 32 samples; they take less time than a round
 
 
@@ -47,29 +47,7 @@ class Script(ScriptTest):
             self.assertNotEqual(after.read()[-64:], before.read()[-64:])
 
     def test_killed_scripts_workers_and_daemons_lose_no_round_and_count_nothing_twice(self):
-        joiner = self.joined("joiner", self.token)
-        nodes = [self.founder, joiner]
-        scripts = [self.script(node) for node in nodes]
-        for death in range(DEATHS):
-            node, victim = nodes[death % 2], death // 2 % 3
-            self.trains(node, scripts[death % 2])
-            if victim == 0:
-                scripts[death % 2].kill()
-            elif victim == 1:
-                os.kill(node.run()["trainer_pid"], signal.SIGKILL)
-            else:
-                node.kill()
-                node.start()
-            if victim == 0: # Others connect again by themselves.
-                scripts[death % 2].wait(20)
-                scripts[death % 2] = self.script(node)
-        for node, script in zip(nodes, scripts):
-            self.trains(node, script)
-        for script in scripts:
-            script.kill()
-        self.waits(*nodes)
-        self.equal(*nodes)
-        self.counts_nothing_twice(joiner)
+        self.survives_deaths(DEATHS, self.founder, self.joined("joiner", self.token))
 
     def test_a_pause_makes_the_script_wait_and_resume_lets_it_go_on(self):
         script = self.script(self.founder)
