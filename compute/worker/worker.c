@@ -171,14 +171,16 @@ static bool next_command(dp_worker *w, dp_worker_command *c)
     const bool scripted = atomic_load(&w->scripted);
     const bool trains = dp_worker_trains(w);
     const bool looks = trains || dp_worker_cools(w);
-    const uint64_t until = looks ? dp_worker_rests_until(w) : 0;
+    const uint64_t until = looks      ? dp_worker_rests_until(w)
+                           : scripted ? dp_worker_feels_until(w)
+                                      : 0;
     bool waits = (!trains && !w->publishing) || dp_worker_rests(w);
     pthread_mutex_lock(&w->lock);
     while (w->count == 0 && !w->closed && waits && !(w->deferred && w->copied) &&
            atomic_load(&w->scripted) == scripted) {
         if (w->deferred) {
             w->copied = !wait_until(w, w->waits_until_us) || w->copied; /* or is over */
-        } else if (looks) {
+        } else if (looks || scripted) {
             waits = wait_until(w, until);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);

@@ -66,16 +66,18 @@ typedef struct dp_worker {
     dp_laps laps;              /* run from TRAIN until training stops */
     const dp_backend *backend; /* set once the trainer is open */
     dp_governor governor;
-    uint64_t look_us;        /* next reading of sensors */
-    uint64_t rested_us;      /* start of the rest, after a micro-batch */
-    uint64_t worked_us;      /* ... that took so long */
-    uint64_t rest_until_us;  /* end of the rest; UINT64_MAX: until it is cooler */
-    bool told_blind;         /* reported that a limit has no sensor */
-    bool told_mute;          /* reported that the sensors do not answer */
-    dp_sensor_look *sensors; /* NULL: nothing was read yet, or there is no thread */
-    uint64_t feel_us;        /* without limits: the next reading, for people */
-    dp_sensor_reading felt;  /* the last reading */
-    bool told_resting;       /* by RESTING, as last sent */
+    uint64_t look_us;           /* next reading of sensors */
+    uint64_t rested_us;         /* start of the rest, after a micro-batch */
+    uint64_t worked_us;         /* ... that took so long */
+    uint64_t rest_until_us;     /* end of the rest; UINT64_MAX: until it is cooler */
+    bool told_blind;            /* reported that a limit has no sensor */
+    bool told_mute;             /* reported that the sensors do not answer */
+    dp_sensor_look *sensors;    /* NULL: nothing was read yet, or there is no thread */
+    uint64_t feel_us;           /* without limits: the next reading, for people */
+    dp_sensor_reading felt;     /* the last reading */
+    atomic_uint script_celsius; /* of it, while a script computes, for the thread of scripts; ... */
+    atomic_uint script_watts;   /* ... 0: unknown */
+    bool told_resting;          /* by RESTING, as last sent */
 } dp_worker;
 
 void dp_worker_close_fds(const int *fds, uint32_t n_fds);
@@ -126,6 +128,8 @@ bool dp_worker_rests(const dp_worker *w);
 /* The last reading of the sensors, some seconds old: with limits that of rests_until, without them
  * one that is asked for here and never waited for. celsius INT32_MIN, watts 0: unknown. */
 dp_sensor_reading dp_worker_feel(dp_worker *w);
+/* The same while a script computes, with limits too; returns the time of the next reading. */
+uint64_t dp_worker_feels_until(dp_worker *w);
 /* Tells that a micro-batch took worked_us. */
 void dp_worker_worked(dp_worker *w, uint64_t worked_us);
 /* The owner's limits from now on; sensors are read at the next moment between micro-batches. */

@@ -116,6 +116,26 @@ dp_sensor_reading dp_worker_feel(dp_worker *w)
     return w->felt;
 }
 
+uint64_t dp_worker_feels_until(dp_worker *w)
+{
+    const uint64_t now = dp_now_us();
+    dp_sensor_reading reading;
+    if (now < w->feel_us) {
+        return w->feel_us;
+    }
+    open_sensors(w);
+    const bool answered = w->sensors != NULL && dp_sensor_look_at(w->sensors, 0, &reading);
+    if (answered) {
+        w->felt = reading;
+        atomic_store(&w->script_celsius, reading.celsius > 0 ? (uint32_t)reading.celsius : 0);
+        atomic_store(&w->script_watts, reading.watts);
+    }
+    w->feel_us = now + (w->options.look_us != 0 ? w->options.look_us
+                        : answered              ? FEEL_US
+                                                : LOOK_US);
+    return w->feel_us;
+}
+
 uint64_t dp_worker_rests_until(dp_worker *w)
 {
     const uint64_t now = dp_now_us();

@@ -5,6 +5,8 @@
 static void on_present(void *context, uint32_t pid)
 {
     dp_worker *const w = context;
+    atomic_store(&w->script_celsius, 0); /* The last one may be old. */
+    atomic_store(&w->script_watts, 0);
     atomic_store(&w->scripted, pid != 0);
     pthread_mutex_lock(&w->lock);
     pthread_cond_broadcast(&w->changed);
@@ -35,7 +37,9 @@ static void on_stepped(void *context, const dp_script_progress *progress)
                            .spikes = progress->done.spikes,
                            .again = progress->done.again,
                            .computed_us = progress->computed_us,
-                           .trained_us = progress->trained_us};
+                           .trained_us = progress->trained_us,
+                           .celsius = atomic_load(&w->script_celsius),
+                           .watts = atomic_load(&w->script_watts)};
     w->scripted_us = progress->computed_us;
     if (!dp_manifest_external(dp_trainer_manifest(w->trainer))) { /* The engine's time counts on. */
         dp_laps_enter(&w->laps, w->laps.lap);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "compute/backend/backend_cpu.h"
 #include "compute/format/hf_layout.h"
 #include "compute/model/tensor_table.h"
 #include "compute/worker/run_files.h"
@@ -390,6 +391,38 @@ static void a_script_reads_about_the_run_before_it_greets(void **state)
     stop(&p);
 }
 
+static dp_status warm_device(uint32_t index, dp_device *out, dp_why *why)
+{
+    DP_TRY(dp_backend_cpu()->device(index, out, why));
+    out->celsius = 71;
+    out->watts = 45;
+    return DP_OK;
+}
+
+static void steps_of_a_script_tell_the_heat_and_power_of_the_device(void **state)
+{
+    (void)state;
+    dp_backend backend = *dp_backend_cpu();
+    backend.device = warm_device;
+    const dp_worker_options options = {
+        .threads = 1, .script_path = path, .backend = &backend, .look_us = 5 * 1000};
+    const peer p = start_with(&options);
+    open_run(&p, 3);
+    init(&p);
+    dpnode *const script = connected(&p);
+    train(&p, 1);
+    answer told = {0};
+    while (told.msg.kind != DP_TRAINER_STEP || told.msg.celsius == 0) {
+        step(script, 2);
+        if (recv(p.socket, &(uint8_t){0}, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+            CHECK_OK(dp_trainer_receive(p.socket, &told.msg, told.fds, &told.n_fds));
+        }
+    }
+    CHECK(told.msg.celsius == 71 && told.msg.watts == 45);
+    leave(&p, script);
+    stop(&p);
+}
+
 #define TEST_OF(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -400,6 +433,7 @@ int main(void)
         TEST_OF(the_engine_stops_for_a_script_and_goes_on_after_it),
         TEST_OF(samples_of_a_script_that_died_are_the_engines_again),
         TEST_OF(a_script_that_lies_leaves_nothing_behind),
+        TEST_OF(steps_of_a_script_tell_the_heat_and_power_of_the_device),
         TEST_OF(a_run_that_exchanges_gradients_has_no_door),
         TEST_OF(a_script_reads_about_the_run_before_it_greets),
     };
