@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The anchor of bench_engine: the same training steps in PyTorch on one thread, by process CPU time.
 
-bench_engine_torch.py [--seconds S] [--turns N] [--engine PATH] [--large] [--only TEXT] [--compile] [--llmc FOLDER]: with --engine
+bench_engine_torch.py [--seconds S] [--turns N] [--engine PATH] [--large] [--only TEXT] [--precision fp32|bf16] [--compile] [--llmc FOLDER]: with --engine
 bench_engine and PyTorch take turns for each shape and precision; the ratio is the median over turns, since the speed of a shared
 processor changes from one second to the next. One JSON object per shape and precision; times are medians over steps. bf16 is
 torch.autocast; AdamW is fused and attention scaled_dot_product_attention where this PyTorch has them. --compile also measures
@@ -43,6 +43,7 @@ SHAPES = {  # name: family, layers, width, heads, kv heads, hidden, context, voc
     "gpt2-124m T64 B4": ("gpt2", 12, 768, 12, 12, 3072, 64, 50257, 4, True),
     "llama L12 C768 T64 B4 V32000": ("llama", 12, 768, 12, 4, 2048, 64, 32000, 4, True),
 }
+PRECISIONS = ("fp32", "bf16")
 
 
 class RMSNorm(nn.Module):
@@ -206,6 +207,7 @@ def main():
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--precision", choices=PRECISIONS)
     parser.add_argument("--llmc")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -215,7 +217,7 @@ def main():
     for name, shape in SHAPES.items():
         if (shape[-1] and not args.large) or args.only not in name:
             continue
-        for precision in ("fp32", "bf16"):
+        for precision in [args.precision] if args.precision else PRECISIONS:
             turns = []
             for _ in range(args.turns):
                 ours = engine_result(args.engine, name, precision, args.seconds) if args.engine else None
