@@ -91,12 +91,17 @@ static dp_status walk_line(walk *w, const dp_tokenize_job *job, dp_jsonl *jsonl,
     return text.size == 0 ? DP_OK : w->take(w->context, text, NULL, 0, why);
 }
 
+/* The fault lies in the line, and others may be good. */
+static bool is_of_line(dp_status status)
+{
+    return status == DP_BADMSG || status == DP_BADARG || status == DP_TOOBIG ||
+           status == DP_UNSUPPORTED;
+}
+
 /* Counts a line that cannot be used. False: it ends the work. */
 static bool skips(walk *w, const dp_tokenize_job *job, dp_status status, const dp_why *why)
 {
-    const bool of_line = status == DP_BADMSG || status == DP_BADARG || status == DP_TOOBIG ||
-                         status == DP_UNSUPPORTED;
-    if (!job->skip_bad_lines || !of_line || w->writes) {
+    if (!job->skip_bad_lines || !is_of_line(status) || w->writes) {
         return false;
     }
     w->bad_lines++;
@@ -136,7 +141,10 @@ static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *pat
                                 inner.text[0] != '\0' ? inner.text : dp_status_text(status));
         }
         if (status != DP_OK && !(whole && skips(w, job, status, &named))) {
-            status = dp_why_set(why, status, "%s", named.text);
+            status = dp_why_set(why, status, "%s%s", named.text,
+                                whole && is_of_line(status) && !job->skip_bad_lines
+                                    ? "; --skip-bad-lines counts such lines and goes on"
+                                    : "");
             break;
         }
     }
