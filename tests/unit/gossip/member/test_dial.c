@@ -125,6 +125,111 @@ static void a_node_that_loses_the_majority_dials_the_dead_within_a_second(void *
     mesh_close(m);
 }
 
+static uint32_t hangups(const mesh *m, uint32_t index)
+{
+    const dp_peer *peer = &m->nodes[0].members->rows[index].member.peer;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->actions->count; i++) {
+        n += m->actions->items[i].type == DP_DO_HANGUP &&
+             dp_peer_equal(&m->actions->items[i].u.peer, peer);
+    }
+    return n;
+}
+
+/* The link of a member that was removed stands until its time is over; then the next one's. */
+static void links_of_removed_members_end_each_at_its_time(void **state)
+{
+    (void)state;
+    mesh *const m = voters();
+    dp_members *const members = m->nodes[0].members;
+    const uint64_t start = m->now;
+    for (uint32_t i = 1; i <= 3; i++) {
+        members->rows[i].removed = true;
+        members->rows[i].guest_until = (dp_time){start + (i == 1 ? 500 : i == 2 ? 300 : 100)};
+    }
+    members->rows[3].closing = true; /* It ends already. */
+    members->guests_at = (dp_time){0};
+    static const uint64_t at[] = {0, 299, 300, 301, 500};
+    for (uint32_t i = 0; i < 5; i++) {
+        dp_out_begin(&m->out, m->actions);
+        dp_members_part(members, (dp_time){start + at[i]}, &m->out);
+        CHECK(hangups(m, 1) == (i == 4 ? 1 : 0) && members->rows[1].closing == (i == 4));
+        CHECK(hangups(m, 2) == (i == 2 ? 1 : 0) && members->rows[2].closing == (i >= 2));
+        CHECK(hangups(m, 3) == 0 && hangups(m, 4) == 0);
+        CHECK(members->guests_at.us == (i < 2 ? start + 300 : i < 4 ? start + 500 : UINT64_MAX));
+    }
+    members->rows[1].closing = false;
+    members->guests_at = (dp_time){0};
+    dp_out_begin(&m->out, m->actions);
+    m->out.sends_max = 0; /* There is no room: it is due still. */
+    dp_members_part(members, (dp_time){start + 600}, &m->out);
+    m->out.sends_max = DP_OUT_SENDS_MAX;
+    CHECK(!members->rows[1].closing && members->guests_at.us == start + 500);
+    for (uint32_t i = 1; i <= 3; i++) {
+        members->rows[i].removed = members->rows[i].closing = false;
+    }
+    mesh_close(m);
+}
+
+static void a_node_that_is_alone_wakes_when_a_link_is_mute_and_it_is_sure(void **state)
+{
+    (void)state;
+    mesh *const m = voters();
+    dp_members *const members = m->nodes[0].members;
+    for (uint32_t i = 1; i < NODES; i++) {
+        members->rows[i].asked = (dp_time){m->now - 100 * i};
+        members->rows[i].member.heard = (dp_time){m->now - 200 - 100 * i};
+    }
+    members->guests_at = (dp_time){m->now + 3600 * DP_SECOND};
+    CHECK(dp_members_part_wake(members).us == members->guests_at.us); /* It hears a majority. */
+    members->beat->quorum = false;
+    for (uint32_t what = 0; what < 3; what++) {
+        uint64_t wanted = members->guests_at.us;
+        members->unsure_until.us = what == 1 ? m->now + 1800 * DP_SECOND : 0;
+        members->rows[LAST].closing = what == 2;
+        for (uint32_t i = 1; i < NODES; i++) {
+            const uint64_t mute = dp_members_mute_at(&members->rows[i]).us;
+            const uint64_t due = mute > members->unsure_until.us ? mute : members->unsure_until.us;
+            wanted = due < wanted && !members->rows[i].closing ? due : wanted;
+        }
+        CHECK(dp_members_part_wake(members).us == wanted);
+        CHECK(what != 1 || wanted == m->now + 1800 * DP_SECOND);
+    }
+    members->rows[LAST].closing = false;
+    members->beat->quorum = true;
+    mesh_close(m);
+}
+
+/* Not those that it is dialling, and not again while it stays alone. */
+static void a_node_that_becomes_alone_dials_all_soon(void **state)
+{
+    (void)state;
+    mesh *const m = voters();
+    dp_members *const members = m->nodes[0].members;
+    const uint64_t late = m->now + 3600 * DP_SECOND;
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        members->beat->quorum = turn == 0;
+        for (uint32_t i = 1; i < NODES; i++) {
+            members->rows[i].dial_at = (dp_time){late};
+            members->rows[i].dialling = i == 2;
+        }
+        dp_out_begin(&m->out, m->actions);
+        dp_members_dial(members, mesh_now(m), &m->out);
+        for (uint32_t i = 1; i < NODES; i++) {
+            const bool soon = members->rows[i].dial_at.us <= m->now + DP_DIAL_US_ALONE;
+            CHECK(soon == (turn == 1 && i != 2));
+            CHECK(soon || members->rows[i].dial_at.us == late);
+        }
+        CHECK(members->alone == (turn > 0));
+    }
+    members->beat->quorum = true;
+    for (uint32_t i = 1; i < NODES; i++) {
+        members->rows[i].dialling = false;
+    }
+    mesh_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +238,9 @@ int main(void)
         cmocka_unit_test(while_a_majority_is_heard_a_mute_link_is_left_to_tcp),
         cmocka_unit_test(a_process_that_stood_still_ends_no_link),
         cmocka_unit_test(a_node_that_loses_the_majority_dials_the_dead_within_a_second),
+        cmocka_unit_test(links_of_removed_members_end_each_at_its_time),
+        cmocka_unit_test(a_node_that_is_alone_wakes_when_a_link_is_mute_and_it_is_sure),
+        cmocka_unit_test(a_node_that_becomes_alone_dials_all_soon),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
