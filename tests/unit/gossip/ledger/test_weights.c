@@ -242,6 +242,30 @@ static void the_root_is_the_floor(void **state)
     }
 }
 
+/* Of parts the weights are known before the record; no energy is no part of the median. */
+static void weights_known_before_are_shared_and_the_median_is_of_what_moves(void **state)
+{
+    const dp_weight_in in[4] = {{.tokens = 10, .steps = 1, .rounds = 1, .energy = 0},
+                                {.tokens = 10, .steps = 1, .rounds = 1, .energy = 200},
+                                {.tokens = 10, .steps = 1, .rounds = 2, .energy = 400},
+                                {.tokens = 10, .steps = 1, .rounds = 1, .energy = 300}};
+    dp_weight_out out[4] = {{.w = 100, .clip = 65536},
+                            {.w = 300, .clip = 65536},
+                            {.w = 200, .clip = 32768},
+                            {.w = 200, .clip = 65536}};
+
+    (void)state;
+    const dp_weight_sum sum = dp_weights_before(in, 4, 1200, out);
+    assert_true(sum.w == 2000);
+    assert_true(sum.median == 200 * 144); /* Of 200, 100 in a round of two, and 300. */
+    assert_int_equal(out[0].q, dp_weight_share(100, 65536, 2000));
+    assert_int_equal(out[1].q, dp_weight_share(300, 65536, 2000));
+    assert_int_equal(out[2].q, dp_weight_share(200, 32768, 2000));
+    assert_true(out[2].q < out[3].q);
+    const dp_weight_sum nothing = dp_weights_before(in, 1, 0, out);
+    assert_true(nothing.median == 0 && nothing.w == 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +283,7 @@ int main(void)
         cmocka_unit_test(an_exchange_leaves_a_fifth_of_its_own_work_to_the_smaller),
         cmocka_unit_test(an_exchange_takes_no_more_than_the_shorter_or_four_rounds),
         cmocka_unit_test(the_root_is_the_floor),
+        cmocka_unit_test(weights_known_before_are_shared_and_the_median_is_of_what_moves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
