@@ -1,4 +1,7 @@
 /* Exchanges between two that have no link, or lose it on the way. */
+#include "gossip/pairs/mix_internal.h"
+#include "gossip/pairs/mix_msg.h"
+#include "gossip/record/wire.h"
 #include "tests/unit/gossip/kit/pool.h"
 
 /* Runs until a node is in doubt, and breaks its link with the other forever; messages under way are
@@ -139,12 +142,87 @@ static void nobody_speaks_for_another(void **state)
     pool_close(p);
 }
 
+typedef struct ways {
+    bool direct;
+    uint32_t carriers; /* bit per member */
+    uint32_t n;
+} ways;
+
+/* By which ways node 0 sends this message to node 1. */
+static ways ways_of(pool *p, dp_msg_type type)
+{
+    dp_mix *const mix = p->nodes[0].mix;
+    const dp_peer to = mesh_peer(1);
+    const dp_mix_msg msg = {.type = type, .id = {{5}}, .ticket = 6, .status = DP_MIX_STATUS_CLOSED};
+    ways found = {.n = 0};
+
+    dp_out_begin(&p->out, p->actions);
+    dp_mix_tell(mix, &msg, &to, &p->out);
+    for (uint32_t i = 0; i < p->actions->count; i++) {
+        const dp_action *action = &p->actions->items[i];
+        const uint32_t index = dp_members_find(mix->config.members, &action->u.send.peer);
+        CHECK(action->type == DP_DO_SEND && index != DP_MEMBER_NONE);
+        if (dp_msg_type_of(action->u.send.bytes) == DP_MSG_RELAY) {
+            const uint8_t *head = action->u.send.bytes.data + DP_MSG_HEAD_BYTES;
+            CHECK(head[0] == 1 && memcmp(head + 1, to.bytes, sizeof to.bytes) == 0);
+            CHECK((found.carriers & 1U << index) == 0);
+            found.carriers |= 1U << index;
+            found.n++;
+        } else {
+            CHECK(index == 1 && dp_msg_type_of(action->u.send.bytes) == type);
+            found.direct = true;
+        }
+    }
+    return found;
+}
+
+/* All that may know both, up to three; for an answer the one that carried the question. */
+static void a_word_goes_on_its_link_and_through_others_where_none_answers(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(4, 1);
+    pool_run_for(p, DP_MS);
+    dp_mix *const mix = p->nodes[0].mix;
+    for (uint32_t i = 1; i < 4; i++) {
+        dp_member *member = (dp_member *)(uintptr_t)dp_members_at(mix->config.members, i);
+        CHECK(member->linked);
+        member->in_roster = true;
+    }
+    dp_member *const other = (dp_member *)(uintptr_t)dp_members_at(mix->config.members, 1);
+    for (uint32_t what = 0; what < 9; what++) {
+        mix->state = what == 2 ? DP_MIX_PREPARED : DP_MIX_ASKED;
+        mix->retries = what == 1 || what == 2 || what >= 7 ? 3 : 2;
+        mix->via = what == 6 ? 3 : DP_MEMBER_NONE;
+        other->linked = what != 3 && what != 4 && what != 5;
+        for (uint32_t i = 2; i < 4; i++) {
+            dp_member *member = (dp_member *)(uintptr_t)dp_members_at(mix->config.members, i);
+            member->linked = what != 4 || i == 3;
+            member->in_roster = what != 7 || i != 2;
+        }
+        const ways found = ways_of(p, what == 5   ? DP_MSG_MIX_OFFER
+                                      : what == 8 ? DP_MSG_MIX_STATUS
+                                                  : DP_MSG_MIX_COMMIT);
+        CHECK(found.direct == other->linked);
+        CHECK(found.n == (what == 1 || what == 3                ? 2
+                          : what == 4 || what == 6 || what == 7 ? 1
+                                                                : 0));
+        CHECK((found.carriers & 2U) == 0);
+        CHECK(what != 4 || found.carriers == 1U << 3);
+        CHECK((what != 6 && what != 7) || found.carriers == 1U << 3);
+    }
+    mix->via = DP_MEMBER_NONE;
+    other->linked = true;
+    mix->state = DP_MIX_IDLE;
+    pool_close(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_exchange_in_doubt_without_a_link_ends_through_others),
         cmocka_unit_test(links_that_come_and_go_keep_the_sum),
         cmocka_unit_test(nobody_speaks_for_another),
+        cmocka_unit_test(a_word_goes_on_its_link_and_through_others_where_none_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
