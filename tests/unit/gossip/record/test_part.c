@@ -54,6 +54,13 @@ static void shares_are_equal_where_a_rate_is_unknown(void **state)
     for (uint32_t p = 0; p < 4; p++) {
         assert_int_equal(share(&layout, p), DP_PART_WHOLE / 4);
     }
+    static const uint32_t of_two[2] = {1000, 10}; /* Each has to send half of it in any case. */
+    const dp_part_layout two = layout_of(of_two, 2);
+    assert_int_equal(two.cuts.n, 2);
+    assert_int_equal(share(&two, 0), DP_PART_WHOLE / 2);
+    static const uint32_t of_three[3] = {1000, 1000, 10};
+    const dp_part_layout three = layout_of(of_three, 3);
+    assert_int_equal(three.cuts.n, 2); /* The thin line of three owns nothing. */
 }
 
 /* (2N - 2) r - sum: 6 times 100 and 50 against 300. */
