@@ -36,8 +36,12 @@ static void a_fork_is_written_with_its_slot_its_round_and_an_empty_certificate(v
     kit_world *world = kit_together(1);
     dp_node *node = begin(world);
     const dp_fork_record *next = to_write(node);
+    const dp_head *first = dp_fork_head(node, 0); /* The run begins with its own name. */
 
     (void)state;
+    assert_true(first != NULL && dp_hash_equal(&first->hash, &node->run));
+    assert_int_equal(first->round, 0);
+    assert_null(dp_fork_head(node, node->ledger.slot + 1));
     dp_fork_tick(node);
     const dp_action *store = kit_find(world->actions, DP_DO_STORE);
     assert_non_null(store);
