@@ -172,14 +172,14 @@ static uint32_t told_owner(const kit_world *world, uint8_t type, dp_view *last)
 static void a_collector_sums_two_or_more_with_its_own_and_gives_up_less(void **state)
 {
     (void)state;
-    for (uint32_t what = 0; what < 8; what++) {
+    for (uint32_t what = 0; what < 9; what++) {
         kit_world *world = begin_collect();
         dp_node *node = world->nodes[0].node;
         dp_part_round *parts = node->parts;
         dp_duty *duty = &parts->collects[PART].duty;
         dp_view hint;
         if (what == 1) {
-            kit_claim_by(node, 0)->parts.bad = 1U << PART; /* Others may not be summed alone. */
+            kit_claim_by(node, 0)->parts.bad = 1U << PART; /* One is left. */
         } else if (what == 2) {
             kit_claim_by(node, 2)->parts.bad = 1U << PART;
         } else if (what == 3) {
@@ -193,10 +193,14 @@ static void a_collector_sums_two_or_more_with_its_own_and_gives_up_less(void **s
             node->ledger.summed = false;
         } else if (what == 7) {
             duty->reducing = true;
+        } else if (what == 8) { /* Two others, and its own is bad: it sums for nobody else. */
+            kit_claim_by(node, 0)->parts.bad = 1U << PART;
+            parts->collects[PART].told.n = 3;
+            parts->collects[PART].told.peers[2] = kit_peer(1);
         }
         tick(node);
         const dp_action *reduce = kit_find(world->actions, DP_DO_REDUCE);
-        const bool gives_up = what >= 1 && what <= 4;
+        const bool gives_up = (what >= 1 && what <= 4) || what == 8;
         assert_int_equal(reduce != NULL, what == 0);
         assert_int_equal(duty->works, !gives_up);
         assert_int_equal(duty->done, gives_up || what == 5);
