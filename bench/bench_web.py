@@ -26,6 +26,7 @@ from daemons import Folder, wait_for  # noqa: E402
 from small_run import create_and_join  # noqa: E402
 
 WARM_ROUNDS = 10
+PAIRS_MAX = 1000
 ROUNDS, EVENTS, TEXTS_S = 512, 20, 3 # as in cli/web/app.js
 ROUND_S, STEPS = 60, 40 # the steps end a round, not its time
 T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131) # of 1, 2.. degrees of freedom
@@ -140,7 +141,8 @@ def stretch(options, site, node, reads):
 
 def interval(ratios):
     logs = [math.log(ratio) for ratio in ratios]
-    around = T_95[len(logs) - 2] * statistics.stdev(logs) / math.sqrt(len(logs))
+    free = len(logs) - 1
+    around = (T_95[free - 1] if free <= len(T_95) else 1.96 + 2.4 / free) * statistics.stdev(logs) / math.sqrt(len(logs))
     mean = statistics.mean(logs)
     return math.exp(mean), math.exp(mean - around), math.exp(mean + around)
 
@@ -153,8 +155,8 @@ def main():
     parser.add_argument("--stretch", type=float, default=20)
     parser.add_argument("--scrape", type=float, default=15)
     options = parser.parse_args()
-    if not 2 <= options.pairs <= len(T_95) + 1:
-        parser.error(f"--pairs is a number from 2 to {len(T_95) + 1}")
+    if not 2 <= options.pairs <= PAIRS_MAX:
+        parser.error(f"--pairs is a number from 2 to {PAIRS_MAX}")
     with Folder(os.path.abspath(options.binaries), "dpnode-bench-") as folder:
         node = create_and_join(folder, options.nodes, round_s=ROUND_S, steps_max=STEPS)[0]
         wait_for(lambda: node.run()["round"] >= WARM_ROUNDS, 300, "the first rounds")
