@@ -207,9 +207,6 @@ class Web(SystemTest):
         told = set(re.findall(r"^(dpnode_\w+)", site.ask("/metrics")[1], re.MULTILINE))
         used = set(re.findall(r"dpnode_\w+", " ".join(re.findall(r"expr: (.*)", rules))))
         self.assertEqual(used - told - RARE, set())
-        with open(os.path.join(folder, "..", "..", "docs", "OPERATIONS.md"), encoding="utf-8") as file:
-            papers = re.findall(r"^\| (Dpnode\w+) \|", file.read(), re.MULTILINE)
-        self.assertEqual(sorted(papers), sorted(re.findall(r"alert: (\w+)", rules)))
 
     def dashboard(self):
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "grafana", "dpnode.json")
