@@ -37,6 +37,7 @@ class Connection(State):
         self._reserve: List[int] = []
         self._slow = 0
         self._ends = False
+        self._away = False  # a connection to the node is being made again
         self._start_counts()
 
     # Counts of this connection.
@@ -62,10 +63,9 @@ class Connection(State):
         if self._place is None or not self._is_open:
             return ""
         dropped = self.steps - self._given
-        lost = self._link is None or not self._link.is_open  # also by an interrupt in a look
         rest = "" if dropped == 0 else \
             f"; the last {dropped}, taken since it copied the weights, are dropped and their samples drawn again"
-        return (f"dpnode: interrupted{', without a connection to the node' if lost else ''}: {self._given} of {self.steps} steps "
+        return (f"dpnode: interrupted{', while the node was away' if self._away else ''}: {self._given} of {self.steps} steps "
                 f"since the node was connected are the node's, which publishes those that no round has counted yet{rest}")
 
     # Orders of the node.
@@ -130,10 +130,12 @@ class Connection(State):
         """HELLO, WELCOME and the first look, until they succeed or the timeout has passed."""
         assert self._place is not None
         start = time.monotonic()
+        self._away = True
         while True:
             self._drop()
             try:
                 self._connect(max(0.1, start + self._timeout - time.monotonic()))
+                self._away = False
                 return
             except PermissionError as error:
                 raise Error("the node's socket cannot be opened", str(error),

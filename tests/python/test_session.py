@@ -367,8 +367,9 @@ class Reconnecting(SessionTest):
         session.look()
         self.assertRegex(session.parting(), "5 of 5 steps .* counted yet$")
         worker.vanish()
-        session._drop()
-        self.assertIn("without a connection to the node: 5 of 5 steps", session.parting())
+        with unittest.mock.patch.object(session_module.time, "sleep", side_effect=KeyboardInterrupt):
+            self.assertRaises(KeyboardInterrupt, session.look)
+        self.assertIn("while the node was away: 5 of 5 steps", session.parting())
         session.close()
         self.assertEqual(session.parting(), "")
 
