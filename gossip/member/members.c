@@ -221,7 +221,6 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     }
     row->member.linked = true;
     dp_rowset_set(&members->linked, index, true);
-    row->member.outgoing = outgoing;
     row->dialling = false;
     row->dials_failed = 0;
     row->down = row->removed;

@@ -63,7 +63,6 @@ typedef struct dp_member {
     uint16_t uses;       /* of the invite that its credential was made with; 0: any number */
     dp_invite_id invite; /* zero: not known, or the root key's own */
     bool linked;
-    bool outgoing;  /* the link was dialled here */
     bool in_roster; /* set by the owner of the chain */
     bool voter;
     uint32_t n_addrs;

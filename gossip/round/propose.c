@@ -95,7 +95,6 @@ size_t dp_round_value(void *context, uint8_t *out)
         draft->kind = DP_RECORD_CONFIG;
         draft->in_lists = false;
         draft->parted = false;
-        draft->n_parts = 0;
         draft->round = 0;
         dp_config_draft(node, draft, admitted);
     }

@@ -238,6 +238,13 @@ static void an_intact_token_that_is_malformed_says_so(void **state)
     check_refused(&bytes, AT_FLAGS, 1, DP_BADMSG, "intact but malformed");
     check_refused(&bytes, name_at, 2, DP_BADMSG, "intact but malformed");
     check_refused(&bytes, name_at + 1, '\n', DP_BADMSG, "intact but malformed");
+    /* No character begins so, whatever follows. */
+    uint8_t *const second = bytes.data + (bytes.size - CHECK_SIZE) + name_at + 2;
+    const uint8_t was = *second;
+    *second = 0x80;
+    check_refused(&bytes, name_at + 1, 0x80, DP_BADMSG, "intact but malformed");
+    check_refused(&bytes, name_at + 1, 0xc1, DP_BADMSG, "intact but malformed");
+    *second = was;
     check_refused(&bytes, address_at, 9, DP_BADMSG, "intact but malformed");
     check_refused(&bytes, count_at, DP_TOKEN_ADDRESSES_MAX + 1, DP_BADMSG, "intact but malformed");
     check_refused(&bytes, certs_at, 99, DP_VERSION, "intact but malformed");

@@ -1,5 +1,6 @@
 /* Two ledgers that differ in anything that members must agree on have unlike digests. */
 #include <stddef.h>
+#include <stdio.h>
 
 #include "gossip/ledger/ledger.h"
 #include "tests/lib/check.h"
@@ -141,12 +142,27 @@ static void the_state_root_names_round_vector_and_ledger(void **state)
     }
 }
 
+/* Members of other builds compute it too, so no build may compute another one. */
+static void the_digest_of_a_known_ledger_stays_what_it_is(void **state)
+{
+    char text[2 * sizeof(dp_hash) + 1];
+
+    (void)state;
+    open_sample();
+    const dp_hash digest = dp_ledger_digest(&ledger);
+    for (size_t i = 0; i < sizeof digest.bytes; i++) {
+        snprintf(text + 2 * i, 3, "%02x", digest.bytes[i]);
+    }
+    assert_string_equal(text, "b85fb1143134db803d73cc837bd2d560e7d67cc24e8970942f40aac8f6172284");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_digest_covers_the_state_of_the_chain),
         cmocka_unit_test(the_digest_covers_the_state_of_a_member),
         cmocka_unit_test(the_state_root_names_round_vector_and_ledger),
+        cmocka_unit_test(the_digest_of_a_known_ledger_stays_what_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

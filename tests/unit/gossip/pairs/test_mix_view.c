@@ -345,6 +345,21 @@ static void a_fence_ends_what_lives_up_to_it_had_begun(void **state)
         CHECK((mix->state == DP_MIX_IDLE) == (up_to == 8));
         CHECK(mix->n_outcomes == (up_to == 8 ? 0 : 1));
     }
+    /* Of a later life than the one that is fenced: it goes on, and the outcomes of others end. */
+    for (uint32_t same = 0; same < 2; same++) {
+        mix->x = mix_row_of(2, true, DP_MIX_MARK_ASKED);
+        mix->x.other.incarnation = 9;
+        mix->f = mix->x;
+        mix->has_f = true;
+        mix->state = DP_MIX_ASKED;
+        mix->outcomes[0] = mix_row_of(4, false, DP_MIX_MARK_COMMITTED);
+        mix->outcomes[0].id = same == 1 ? mix->x.id : mix->outcomes[0].id;
+        mix->n_outcomes = 1;
+        (void)mix_begin_at(p);
+        dp_mix_fence(mix, pool_now(p), &peer, 8, &p->out);
+        CHECK(mix->state == DP_MIX_ASKED && mix->n_outcomes == same);
+    }
+    mix->state = DP_MIX_IDLE;
     mix->outcomes[0] = mix_row_of(4, false, DP_MIX_MARK_COMMITTED);
     mix->n_outcomes = 1;
     mix->f = mix_row_of(6, false, DP_MIX_MARK_ABORTED);

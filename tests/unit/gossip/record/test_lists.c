@@ -191,6 +191,7 @@ static void messages_come_back_and_nothing_else_does(void **state)
     }
     bytes[2 + 32] = 0;
     assert_int_equal(dp_list_get_msg_read(dp_view_of(bytes, writer.size), &read), DP_BADMSG);
+    assert_int_equal(dp_list_get_msg_read(dp_view_of(bytes, 2 + 32 + 1), &read), DP_BADMSG);
     bytes[2 + 32] = DP_LISTS_MAX + 1;
     assert_int_equal(dp_list_get_msg_read(dp_view_of(bytes, writer.size), &read), DP_BADMSG);
     get.n = DP_LISTS_MAX; /* As many as there can be. */
