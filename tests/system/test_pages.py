@@ -155,6 +155,8 @@ class Notation(unittest.TestCase):
         self.assertIsNotNone(pages.difference(shown[:2], said[:1]))
         self.assertIsNotNone(pages.difference(shown[:1], said[:2]))
         self.assertIsNotNone(pages.difference([], ["a word"]))
+        self.assertIsNone(pages.difference(["In the beginning ..."], ["In the beginninging% suumo"]))
+        self.assertIsNotNone(pages.difference(["In the beginning ..."], ["At the beginninging% suumo"]))
 
     def test_a_page_is_commands_in_order(self):
         page = "text\n<!-- test: run a -->\n```console\na$ sudo one\nsaid\n\nmore\nb$ two\n```\n```sh\nc$ three\n```\n"
