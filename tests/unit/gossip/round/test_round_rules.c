@@ -85,6 +85,43 @@ static void a_ready_is_taken_once_and_passed_on_by_a_voter(void **state)
     kit_close(world);
 }
 
+static uint32_t readys_sent(const kit_world *world, uint32_t to)
+{
+    const dp_peer peer = kit_peer(to);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < world->actions->count; i++) {
+        const dp_action *const action = &world->actions->items[i];
+        n += action->type == DP_DO_SEND && dp_peer_equal(&action->u.send.peer, &peer) &&
+                     dp_msg_type_of(action->u.send.bytes) == DP_MSG_READY
+                 ? 1
+                 : 0;
+    }
+    return n;
+}
+
+/* The READY of a voter goes on to the voters that say that they do not hear it, and to no other. */
+static void a_ready_of_a_voter_goes_to_the_voters_that_do_not_hear_it(void **state)
+{
+    enum { AUTHOR = 1, DEAF = 2 };
+    (void)state;
+    for (uint32_t deaf = 0; deaf < 2; deaf++) {
+        kit_world *world = begin();
+        dp_node *node = world->nodes[0].node;
+        const dp_peer author = kit_peer(AUTHOR);
+        const dp_peer other = kit_peer(DEAF);
+        const uint32_t by = dp_ledger_voter(&node->ledger, &author);
+        const uint32_t to = dp_ledger_voter(&node->ledger, &other);
+        const dp_ready ready = ready_by(node, AUTHOR);
+        assert_true(by != DP_NOBODY && to != DP_NOBODY);
+        node->beat.voters[to].heard = (uint8_t)(deaf == 1 ? ~(1U << by) : 1U << by);
+        assert_int_equal(hears(node, AUTHOR, &ready), DP_OK);
+        assert_int_equal(readys_sent(world, DEAF), deaf);
+        assert_int_equal(readys_sent(world, AUTHOR), 0);
+        kit_close(world);
+    }
+}
+
 static void a_ready_that_no_record_may_list_is_refused(void **state)
 {
     kit_world *world = begin();
@@ -513,6 +550,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ready_is_taken_once_and_passed_on_by_a_voter),
+        cmocka_unit_test(a_ready_of_a_voter_goes_to_the_voters_that_do_not_hear_it),
         cmocka_unit_test(a_ready_that_no_record_may_list_is_refused),
         cmocka_unit_test(a_claim_met_in_a_record_counts_as_told_once_its_ready_comes),
         cmocka_unit_test(a_record_may_name_another_update_of_a_member_than_it_told_here),
