@@ -12,7 +12,7 @@ let events = [], lastNews = '', textsAsked = 0, unit = 'tokens';
 
 // ---- text
 
-// What a model writes may be control characters.
+// The text of a model may hold control characters.
 const printable = text => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd');
 function element(name, text, classes) {
   const made = document.createElement(name);

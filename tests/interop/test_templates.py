@@ -85,7 +85,7 @@ def main():
                 done = subprocess.run([os.path.join(sys.argv[1], "render_template"), path, variables], capture_output=True, check=False)
                 try:
                     wanted = template.render(**values)
-                except Exception:  # pylint: disable=broad-except  # What it is, Jinja's refusal is ours too.
+                except Exception:  # pylint: disable=broad-except  # Any error of Jinja is a refusal.
                     wanted = None
                 got = done.stdout.decode() if done.returncode == 0 else None
                 if got != wanted:
