@@ -80,7 +80,8 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
 
 /* Its link may be on its way, after a start or a partition, or an exchange may have to end first.
  * Its work of the time without a majority belongs into the same record as that of the others: what
- * they learnt together in pairs would count twice if records that follow each other listed it. */
+ * they learnt together in pairs would count twice if records that follow each other listed it. The
+ * round that was open all that time may list the updates of before; the next lists that work. */
 bool dp_round_expects(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
@@ -90,13 +91,14 @@ bool dp_round_expects(const dp_node *node, uint32_t index)
 
     dp_assert(index < dp_members_count(node->members));
     if (index == 0 || since.us == 0 || entry == DP_NOBODY || dp_broken(240) ||
-        dp_time_reached(node->round->slot_opened, dp_time_after(since, long_us))) {
+        dp_time_reached(node->round->began_before, dp_time_after(since, long_us))) {
         return false;
     }
     const dp_roster_entry *known = &node->ledger.roster[entry];
     return known->gone == 0 && known->included != 0 && known->included == node->ledger.round &&
-           (member->state == DP_MEMBER_ALIVE ? dp_round_works(node, index)
-                                             : member->state != DP_MEMBER_LEFT);
+           (member->state == DP_MEMBER_ALIVE && member->has_summary
+                ? dp_round_works(node, index)
+                : member->state != DP_MEMBER_LEFT);
 }
 
 /* The members whose work this node knows: all, this node first. In a run too large for links to

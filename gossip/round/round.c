@@ -53,6 +53,8 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     if (new_round) {
         forget_claims(node);
         dp_claim_open_round(node);
+        round->began_before = round->began;
+        round->began = node->now;
         round->enough_at = (dp_time){0};
         round->opened = (dp_time){0};
     }

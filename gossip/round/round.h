@@ -85,7 +85,9 @@ typedef struct dp_round {
     dp_state_vote states[DP_VOTERS_MAX];
     bool certified; /* the newest state, since dp_round_take_certified */
     dp_time slot_opened;
-    dp_time opened; /* zero: this node has not applied the round before */
+    dp_time began;        /* the first slot of this round was opened */
+    dp_time began_before; /* that of the round before; zero: there was none since the start */
+    dp_time opened;       /* zero: this node has not applied the round before */
     /* Of the newest round that is decided, if all of its updates were here by then: from its
      * opening until the last of them was; for people. */
     bool held_known;
@@ -218,7 +220,7 @@ dp_time dp_round_wake(const dp_node *node);
 /* Is the member with this index alive, with a trainer at work for this chain, wherever it stands,
  * or ready already? Of a member without a link no more may be known than that it is alive. */
 bool dp_round_works(const dp_node *node, uint32_t index);
-/* Was a majority heard since less than a longer grace when this slot was opened, and does the
+/* Was a majority heard since less than a longer grace when the round before began, and does the
  * newest record list this member, of which nothing says that it does not work? The round waits for
  * it until the hard deadline. */
 bool dp_round_expects(const dp_node *node, uint32_t index);

@@ -403,6 +403,37 @@ static void a_voter_that_comes_back_waits_for_a_while_only(void **state)
     kit_close(world);
 }
 
+/* The record of the round that was open all that time may list what was published before. With real
+ * daemons whose voter trains, too, three of seven returns lost the work of the fault: the round
+ * after it began too late to wait for one whose link came later. */
+static void the_round_after_the_one_that_stood_open_waits_for_all_as_well(void **state)
+{
+    kit_world *world = back_from_pairs();
+    uint64_t decided;
+    uint32_t waited = 0;
+
+    (void)state;
+    kit_run_ms(world, 2000); /* longer than a longer grace */
+    const uint64_t before = kit_look(world, 1).round;
+    for (uint32_t i = 1; i < 4; i++) {
+        kit_link(world, 0, i);
+    }
+    for (; kit_look(world, 0).round == before && waited < 4000; waited += KIT_STEP_MS) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_cut(world, i, 3);
+    }
+    kit_run_ms(world, 600);
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_link(world, i, 3);
+    }
+    assert_int_equal(least_listed(world, 4000, &decided), 3);
+    assert_true(decided >= 3);
+    kit_close(world);
+}
+
 static void only_what_the_newest_record_lists_is_expected_and_not_for_long(void **state)
 {
     kit_world *world = back_from_pairs();
@@ -425,13 +456,13 @@ static void only_what_the_newest_record_lists_is_expected_and_not_for_long(void 
     node->members->rows[index].member.state = DP_MEMBER_DEAD; /* of before */
     assert_true(dp_round_expects(node, index));
     node->members->rows[index].member.state = DP_MEMBER_UNKNOWN;
-    const dp_time opened = node->round->slot_opened;
-    node->round->slot_opened =
+    node->round->began_before =
         dp_time_after(node->beat.seen_since, dp_deadline_long_grace(&node->round->deadline) - 1);
     assert_true(dp_round_expects(node, index));
-    node->round->slot_opened.us++;
+    node->round->began_before.us++;
     assert_false(dp_round_expects(node, index));
-    node->round->slot_opened = opened;
+    node->round->began_before.us = 0; /* none since the start */
+    assert_true(dp_round_expects(node, index));
     node->beat.seen_since.us = 0;
     assert_false(dp_round_expects(node, index));
     kit_close(world);
@@ -471,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_voter_wakes_for_what_is_due_first_and_others_for_less),
         cmocka_unit_test(a_voter_that_comes_back_waits_for_all_that_the_newest_record_lists),
         cmocka_unit_test(a_voter_that_comes_back_waits_for_a_while_only),
+        cmocka_unit_test(the_round_after_the_one_that_stood_open_waits_for_all_as_well),
         cmocka_unit_test(only_what_the_newest_record_lists_is_expected_and_not_for_long),
         cmocka_unit_test(one_that_is_back_is_expected_while_it_works),
     };

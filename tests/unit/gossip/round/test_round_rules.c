@@ -360,7 +360,8 @@ static void a_slot_begins_with_no_time_count_or_offer_of_the_one_before(void **s
         dp_round *round = node->round;
         const dp_time past = {node->now.us - 1000};
         round->slot_opened = round->close_at = round->state_told = round->bid_at = past;
-        round->ahead_since = round->enough_at = round->opened = past;
+        round->ahead_since = round->enough_at = round->opened = round->began = past;
+        round->began_before.us = past.us - 1000;
         round->bids = round->n_offers = 3;
         round->judged.bytes[0] = 1;
         round->states[1] = (dp_state_vote){.known = true, .round = node->ledger.round};
@@ -377,6 +378,8 @@ static void a_slot_begins_with_no_time_count_or_offer_of_the_one_before(void **s
         assert_true(dp_hash_is_zero(&round->judged));
         assert_int_equal(round->enough_at.us, same == 0 ? 0 : past.us);
         assert_int_equal(round->opened.us, same == 0 ? 0 : past.us);
+        assert_int_equal(round->began.us, same == 0 ? node->now.us : past.us);
+        assert_int_equal(round->began_before.us, same == 0 ? past.us : past.us - 1000);
         assert_int_equal(round->n_voters, node->ledger.n_voters);
         assert_memory_equal(round->voters, node->ledger.voters, sizeof round->voters);
         /* Indexes of other voters: what was known of them is not known of these. */
