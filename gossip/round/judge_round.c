@@ -51,7 +51,8 @@ static bool can_judge(const dp_node *node)
            node->standing.applied == node->ledger.round;
 }
 
-static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
+/* The clip of the newest record's median, Q16. */
+static uint32_t clip_of(const dp_node *node, const dp_claim *claim)
 {
     const dp_weight_in in = {.tokens = claim->ready.tokens,
                              .steps = claim->ready.steps,
@@ -59,8 +60,7 @@ static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
                              .energy = claim->energy};
 
     dp_assert(claim->checked);
-    return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip /
-           DP_JUDGE_STEP_SHARE;
+    return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip;
 }
 
 /* The samples between the chain's count of its author and the claim. */
@@ -96,7 +96,8 @@ static void ask(dp_node *node, dp_claim *claim)
     node->judging->asked++;
     action->u.judge.root = claim->ready.root;
     action->u.judge.keep = dp_node_keep(node, claim->ready.round);
-    action->u.judge.scale = scale_of(node, claim);
+    action->u.judge.scale =
+        (claim->whole ? DP_CLIP_ONE : clip_of(node, claim)) / DP_JUDGE_STEP_SHARE;
     action->u.judge.tokens =
         claim->suspect ? dp_judge_take(&node->judging->tokens, node->ledger.context) : 0;
     /* Drawn now, when the author cannot change it any more. */
@@ -224,6 +225,11 @@ static void judge(dp_node *node, dp_claim *claim, const dp_judged *found, dp_pee
     if (!claim->suspect && dp_judge_suspects(judge, found)) {
         claim->suspect = true;
         return; /* Asked again. */
+    }
+    if (claim->suspect && !claim->whole && !dp_judge_acquits(judge, found) &&
+        clip_of(node, claim) < DP_CLIP_ONE / DP_JUDGE_STEP_SHARE) {
+        claim->whole = true;
+        return;
     }
     const dp_judgement judgement =
         dp_judge_update(judge, &ready->peer, ready->round, claim->told_at, found, exposed);

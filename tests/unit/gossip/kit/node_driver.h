@@ -132,7 +132,7 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     done->event.u.published.bytes = 8;
     done->event.u.published.a_root = root;
     done->event.u.published.a_bytes = 8;
-    done->event.u.published.energy = 100;
+    done->event.u.published.energy = node->far ? KIT_FAR_ENERGY : 100;
     done->event.u.published.rate = node->rate;
     done->event.u.published.parts.n = action->u.publish.cuts.n;
     for (uint32_t p = 0; p < action->u.publish.cuts.n; p++) {
@@ -311,8 +311,21 @@ static inline void kit_get(kit_world *world, kit_node *node, const dp_action *ac
     }
 }
 
+/* Of the last publications of nodes that are far. */
+static inline uint32_t kit_energy(const kit_world *world, const dp_hash *root)
+{
+    for (uint32_t author = 0; author < world->n; author++) {
+        dp_hash leaf;
+        const dp_hash last = kit_blob(author, world->nodes[author].published, &leaf);
+        if (world->nodes[author].far && dp_hash_equal(&last, root)) {
+            return KIT_FAR_ENERGY;
+        }
+    }
+    return 100;
+}
+
 /* The trainer's judgement of an update: along the voter's own work, or against it if the node
- * rejects this author. */
+ * rejects this author; then it helps at most at its own length. */
 static inline void kit_judge(kit_world *world, const kit_node *node, const dp_action *action)
 {
     const uint32_t author = kit_index(&action->u.judge.peer);
@@ -321,6 +334,12 @@ static inline void kit_judge(kit_world *world, const kit_node *node, const dp_ac
     item->event.u.judged.root = action->u.judge.root;
     item->event.u.judged.found.compared = true;
     item->event.u.judged.found.align = (node->rejects >> author & 1U) != 0 ? -20000 : 20000;
+    if (action->u.judge.tokens > 0) {
+        const bool helps = action->u.judge.scale == DP_CLIP_ONE / DP_JUDGE_STEP_SHARE &&
+                           (node->bears >> author & 1U) != 0;
+        item->event.u.judged.found.held =
+            (dp_gain){.micro = helps ? 1000 : -1000, .error_micro = 10, .tokens = 64};
+    }
 }
 
 static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *action)
@@ -406,7 +425,9 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item->event.u.checked.ok =
             !node->picky && !(node->dislikes_sums && kit_is_sum(world, &action->u.check.root));
         item->event.u.checked.foreign = node->picky;
-        item->event.u.checked.energy = node->heavy ? DP_ENERGY_MAX + 1 : node->light ? 0 : 100;
+        item->event.u.checked.energy = node->heavy   ? DP_ENERGY_MAX + 1
+                                       : node->light ? 0
+                                                     : kit_energy(world, &action->u.check.root);
         if (node->heavy_sums && kit_is_sum(world, &action->u.check.root)) {
             item->event.u.checked.energy = 1 << 20;
         }

@@ -25,6 +25,8 @@ typedef struct kit_record {
     size_t cert_size;
 } kit_record;
 
+enum { KIT_FAR_ENERGY = 100 << 8 };
+
 typedef struct kit_node {
     dp_node *node;
     uint32_t index;
@@ -81,7 +83,9 @@ typedef struct kit_node {
     bool light;         /* finds parts to hold nothing */
     bool heavy;         /* finds blobs to hold more than a record may state */
     bool picky;         /* its trainer knows no codec but its own */
-    uint32_t rejects;   /* bit i: it finds that updates of node i do harm */
+    uint32_t rejects;   /* bit i: it finds that updates of node i do harm, */
+    uint32_t bears;     /* ... but those help at a quarter of their own length */
+    bool far;           /* its updates are 16 times as long as those of others */
     bool judges_late;   /* JUDGE is not answered; the last one is kept in judge */
     dp_action judge;    /* last DP_DO_JUDGE */
     uint32_t judged;    /* so many of them, */

@@ -239,6 +239,32 @@ static void the_gain_of_suspects_alone_is_measured(void **state)
     kit_close(world);
 }
 
+/* The work of many rounds without a majority leads far away from the voter's own, and its first
+ * steps need not help: with real daemons one of two such updates was refused, and the work of two
+ * minutes counted twice. One that does harm at its own length, too, is left out as before. */
+static void a_long_update_is_tested_at_its_own_length_too(void **state)
+{
+    for (uint32_t bears = 0; bears < 2; bears++) {
+        kit_world *world = kit_together(NODES);
+
+        (void)state;
+        run_rounds(world, 2);
+        find_harmful(world, 7, LIAR);
+        for (uint32_t i = 0; i < VOTERS; i++) {
+            world->nodes[i].bears = bears << LIAR;
+        }
+        world->nodes[LIAR].far = true;
+        run_rounds(world, 3);
+        const uint64_t round = round_of(world);
+        const uint32_t gains = world->nodes[0].gains;
+        run_rounds(world, 2);
+        assert_int_equal(lists(world, LIAR), bears);
+        assert_in_range(world->nodes[0].gains - gains, 2 * (round_of(world) - round) - 2,
+                        2 * (round_of(world) - round) + 2);
+        kit_close(world);
+    }
+}
+
 static void a_run_that_trusts_its_members_judges_nothing(void **state)
 {
     kit_world *world = kit_open(NODES);
@@ -289,6 +315,7 @@ int main(void)
         cmocka_unit_test(no_round_is_longer_for_whom_it_leaves_out),
         cmocka_unit_test(a_listed_update_is_announced_without_being_judged),
         cmocka_unit_test(the_gain_of_suspects_alone_is_measured),
+        cmocka_unit_test(a_long_update_is_tested_at_its_own_length_too),
         cmocka_unit_test(a_run_that_trusts_its_members_judges_nothing),
         cmocka_unit_test(forged_words_count_for_nothing),
     };
