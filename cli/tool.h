@@ -61,7 +61,7 @@ DP_MUST dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *argum
         "skip-bad-lines", 0, NULL, "skip lines of JSON that cannot be used, and count them"        \
     }
 /* Prints what the tool counts of documents that are kept apart and of bad lines, if its answer has
- * it (compute/text/document_counts.h). */
+ * it (compute/corpus/document_counts.h). */
 void dp_cli_tool_print_documents(const json_t *answer);
 
 /* The meaning of an exit status of the tool for a verb. */

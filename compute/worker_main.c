@@ -214,8 +214,8 @@ static int export_solo(const arguments *args, char **words)
                                      .which = args->best ? DP_STANDALONE_BEST : DP_STANDALONE_LAST};
     const dp_export_job to = {
         .folder = words[1], .gguf = args->gguf, .llmc = args->llmc, .merged = args->merged};
-    const char *const *files = NULL;
-    const dp_status status = dp_standalone_export(&look, &to, &steps, &files, &why);
+    dp_standalone_files files;
+    const dp_status status = dp_standalone_export(&look, &to, &steps, files, &why);
     if (status != DP_OK) {
         return dp_tool_complain(status, &why);
     }

@@ -267,5 +267,5 @@ const dp_verb dp_verb_eval = {
     .n_args_max = 1,
     .options = {{"tokens", 'n', "N", "number of tokens; 0: all [0]"},
                 {"best", 0, NULL, "with FOLDER: the checkpoint of the lowest held-out loss"},
-                {"data", 0, "FILE", "with FOLDER: text or token shard to measure on"}},
+                {"data", 0, "FILE", "with FOLDER: text, JSON lines or token shard to measure on"}},
 };

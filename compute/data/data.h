@@ -8,8 +8,8 @@
  *
  * A shard may keep documents apart (shard.h). Its windows carry marks (base/run/token_marks.h), and
  * its held-out windows begin at a multiple of their length from its start, as the training ones
- * do: a shard that was packed for this length (compute/text/window_packer.h) has whole documents in
- * each of them.
+ * do: a shard that was packed for this length (compute/corpus/window_packer.h) has whole documents
+ * in each of them.
  *
  * The windows of a shard's training part lie side by side; a pass visits each once, in an order of
  * its own (order.h). Samples have one number through all passes: pass s / n, place s % n, with n =

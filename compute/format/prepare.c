@@ -10,6 +10,11 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/run/samples.h"
+#include "compute/corpus/chat_files.h"
+#include "compute/corpus/corpus.h"
+#include "compute/corpus/foreign_data.h"
+#include "compute/corpus/tokenize.h"
+#include "compute/corpus/window_packer.h"
 #include "compute/format/base_file.h"
 #include "compute/format/hf_import.h"
 #include "compute/format/llmc.h"
@@ -17,9 +22,6 @@
 #include "compute/machine/files.h"
 #include "compute/model/state.h"
 #include "compute/text/bpe.h"
-#include "compute/text/corpus.h"
-#include "compute/text/tokenize.h"
-#include "compute/text/window_packer.h"
 
 static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
 {
@@ -564,6 +566,7 @@ dp_status dp_prepare_tensors(const char *path, dp_prepared *prepared, dp_why *wh
 static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
                            dp_prepared *prepared, dp_why *why)
 {
+    DP_TRY(dp_foreign_data_check(job->text, why));
     if (is_data(job->text)) {
         return take_folder(job, json, manifest, prepared, why);
     }
@@ -572,6 +575,15 @@ static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest 
     }
     return dp_tokenize_is_jsonl(job->text) ? take_lines(job, json, manifest, prepared, why)
                                            : take_text(job, json, manifest, prepared, why);
+}
+
+/* The chat template of the weights, or of the data, for what is measured and exported later. */
+static dp_status keep_chat(const dp_prepare_job *job, dp_why *why)
+{
+    const char *const from = job->weights != NULL ? job->weights : job->text;
+    return dp_folder_is(from) && strcmp(from, job->folder) != 0
+               ? dp_chat_files_copy(from, job->folder, why)
+               : DP_OK;
 }
 
 /* The trainer would refuse it, on every machine, for ever. */
@@ -613,6 +625,7 @@ static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *m
         DP_TRY(take_weights(job, json, manifest, why));
     }
     DP_TRY(take_data(job, json, manifest, prepared, why));
+    DP_TRY(keep_chat(job, why));
     for (uint32_t i = 0; i < manifest->n_shards; i++) {
         prepared->tokens += manifest->shards[i].tokens;
         prepared->data_bytes += manifest->shards[i].bytes;

@@ -9,7 +9,7 @@
 
 #include "base/run/manifest.h"
 #include "base/run/prepared.h"
-#include "compute/text/document_counts.h"
+#include "compute/corpus/document_counts.h"
 
 typedef struct dp_prepared {
     uint64_t tokenizer_bytes; /* or of the table of tensors */

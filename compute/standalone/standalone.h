@@ -22,10 +22,10 @@
 #define DP_COMPUTE_STANDALONE_STANDALONE_H
 
 #include "compute/backend/plan.h"
+#include "compute/corpus/document_counts.h"
 #include "compute/format/export.h"
 #include "compute/standalone/standalone_file.h"
 #include "compute/standalone/standalone_val.h"
-#include "compute/text/document_counts.h"
 #include "compute/trainer/trainer.h"
 
 typedef enum dp_standalone_event_kind {
@@ -106,8 +106,9 @@ DP_MUST dp_status dp_standalone_train(const dp_standalone_job *job, dp_why *why)
 
 typedef struct dp_standalone_look {
     const char *folder;
-    const char *data; /* a text or a token shard to measure on; NULL: the held-out data */
-    uint64_t tokens;  /* limit, rounded up to whole windows; 0: all */
+    /* text, JSON lines (tokenize.h) or a token shard to measure on; NULL: the held-out data */
+    const char *data;
+    uint64_t tokens; /* limit, rounded up to whole windows; 0: all */
     size_t threads;
     dp_standalone_which which;
 } dp_standalone_look;
@@ -124,9 +125,14 @@ DP_MUST dp_status dp_standalone_sample(const dp_standalone_look *look, const dp_
                                        const char *prompt, size_t n, dp_buf *text, uint64_t *steps,
                                        dp_why *why);
 
+enum { DP_STANDALONE_EXPORTED_MAX = 8 };
+/* Names of files, NULL after the last. */
+typedef const char *dp_standalone_files[DP_STANDALONE_EXPORTED_MAX + 1];
+
 /* Exports the newest valid checkpoint for other programs: the fields folder, gguf, llmc and merged
- * of to. *files: dp_export_files. *steps, lock and statuses as above. */
+ * of to. files: dp_export_files, and those of the chat template (chat_files.h) if the folder has
+ * them and the export has a tokenizer.json. *steps, lock and statuses as above. */
 DP_MUST dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
-                                       uint64_t *steps, const char *const **files, dp_why *why);
+                                       uint64_t *steps, dp_standalone_files files, dp_why *why);
 
 #endif

@@ -1,6 +1,14 @@
 /* The newest checkpoint of a folder, measured on held-out data or on other data, or exported. */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "base/run/prepared.h"
+#include "compute/corpus/chat_files.h"
+#include "compute/corpus/corpus.h"
+#include "compute/corpus/foreign_data.h"
+#include "compute/corpus/tokenize.h"
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
 #include "compute/standalone/standalone.h"
@@ -10,6 +18,74 @@
 #include "compute/trainer/sample_text.h"
 
 enum { WHOLE = 1000 }; /* per mille that is looked at, of data from outside */
+
+static dp_status path_in(const char *folder, const char *name, char path[PATH_MAX], dp_why *why)
+{
+    const int size = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return size > 0 && size < PATH_MAX
+               ? DP_OK
+               : dp_why_set(why, DP_BADARG, "the path %.300s is too long", folder);
+}
+
+/* Tokens of JSON lines, made as those of training were, in a folder that is removed again. */
+static dp_status tokenize_lines(const dp_standalone_folder *folder, const char *lines,
+                                const char *made_in, dp_buf *bytes, dp_why *why)
+{
+    char tokenizer[PATH_MAX];
+    char shard[DP_PREPARED_NAME_MAX];
+    char path[PATH_MAX];
+    char name[PATH_MAX];
+    char *paths[1] = {name};
+    dp_tokenized made;
+    dp_prepared_shard(0, shard);
+    DP_TRY(path_in(folder->path, "data/" DP_PREPARED_TOKENIZER, tokenizer, why));
+    DP_TRY(path_in(made_in, shard, path, why));
+    if (snprintf(name, sizeof name, "%s", lines) >= (int)sizeof name) {
+        return dp_why_set(why, DP_BADARG, "the path %.300s is too long", lines);
+    }
+    const dp_tokenize_job job = {.paths = paths,
+                                 .n_paths = 1,
+                                 .field = "text",
+                                 .tokenizer = tokenizer,
+                                 .folder = made_in,
+                                 .window = folder->manifest.context,
+                                 .shard_tokens = DP_CORPUS_SHARD_TOKENS_MAX};
+    DP_TRY(dp_tokenize(&job, &made, why));
+    if (made.sum.shards != 1) {
+        return dp_why_set(why, DP_TOOBIG, "%.300s has more than %d tokens; measure a part of it",
+                          lines, DP_CORPUS_SHARD_TOKENS_MAX);
+    }
+    return dp_file_read(path, bytes, why);
+}
+
+static void remove_folder(const char *folder)
+{
+    dp_file_list list;
+    if (dp_file_list_open(&list, folder, DP_TOKENIZE_FILES_MAX, NULL) == DP_OK) {
+        for (size_t i = 0; i < list.count; i++) {
+            DP_IGNORE(unlink(list.paths[i]) != 0);
+        }
+        dp_file_list_close(&list);
+    }
+    DP_IGNORE(rmdir(folder) != 0);
+}
+
+static dp_status read_lines(const dp_standalone_folder *folder, const char *lines, dp_buf *bytes,
+                            dp_why *why)
+{
+    const char *const temporary = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    char made_in[PATH_MAX];
+    if (snprintf(made_in, sizeof made_in, "%s/dpnode-eval-XXXXXX",
+                 temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp") >= PATH_MAX ||
+        mkdtemp(made_in) == NULL) {
+        return dp_why_set(why, DP_IO,
+                          "no folder can be made for the tokens; set TMPDIR to one "
+                          "that can be written");
+    }
+    const dp_status status = tokenize_lines(folder, lines, made_in, bytes, why);
+    remove_folder(made_in);
+    return status;
+}
 
 /* Bytes that were given: a token shard as it is, or text as this model's tokenizer cuts it. */
 static dp_status open_given(const dp_standalone_folder *folder, dp_buf *bytes, dp_data *data,
@@ -45,7 +121,11 @@ static dp_status score(const dp_standalone_look *look, const dp_standalone_folde
     dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
     dp_status status = DP_OK;
     if (look->data != NULL) {
-        status = dp_file_read(look->data, &bytes, why);
+        status = dp_foreign_data_check(look->data, why);
+        if (status == DP_OK) {
+            status = dp_tokenize_is_jsonl(look->data) ? read_lines(folder, look->data, &bytes, why)
+                                                      : dp_file_read(look->data, &bytes, why);
+        }
         if (status == DP_OK) {
             status = open_given(folder, &bytes, &data, why);
         }
@@ -208,8 +288,34 @@ dp_status dp_standalone_sample(const dp_standalone_look *look, const dp_sampler 
 
 /* ---- files for other programs ---- */
 
+/* The files of the export, and after them those of the chat template, which stand beside a
+ * tokenizer alone. */
+static dp_status export_chat(const dp_standalone_folder *folder, const dp_export_job *to,
+                             dp_standalone_files files, dp_why *why)
+{
+    const char *const *const made =
+        dp_export_files(to, false, dp_manifest_adapts(&folder->manifest));
+    const bool whole = to->gguf == NULL && to->llmc == NULL;
+    char data[PATH_MAX];
+    char path[PATH_MAX];
+    size_t n = 0;
+    for (; made[n] != NULL; n++) {
+        files[n] = made[n];
+    }
+    files[n] = NULL;
+    DP_TRY(path_in(folder->path, "data", data, why));
+    for (size_t i = 0; whole && i < DP_CHAT_FILES; i++) {
+        DP_TRY(path_in(data, dp_chat_file_names[i], path, why));
+        if (access(path, F_OK) == 0) {
+            files[n++] = dp_chat_file_names[i];
+            files[n] = NULL;
+        }
+    }
+    return whole ? dp_chat_files_copy(data, to->folder, why) : DP_OK;
+}
+
 dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
-                               uint64_t *steps, const char *const **files, dp_why *why)
+                               uint64_t *steps, dp_standalone_files files, dp_why *why)
 {
     dp_standalone_folder folder = {.lock = -1};
     dp_trainer *trainer = NULL;
@@ -226,7 +332,9 @@ dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_j
                                      .tokenizer = dp_buf_view(&folder.tokenizer),
                                      .base = folder.base};
         status = dp_export_views(to, &in, why);
-        *files = dp_export_files(to, false, dp_manifest_adapts(&folder.manifest));
+    }
+    if (status == DP_OK) {
+        status = export_chat(&folder, to, files, why);
     }
     dp_trainer_close(trainer);
     dp_standalone_folder_close(&folder);

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "compute/corpus/chat_files.h"
 #include "compute/format/export.h"
 #include "compute/machine/files.h"
 #include "compute/text/bpe.h"
@@ -263,6 +264,7 @@ dp_status dp_standalone_folder_export(const dp_standalone_folder *f, dp_why *why
     char weights[PATH_MAX];
     char tokenizer[PATH_MAX];
     char model[PATH_MAX];
+    char data[PATH_MAX];
     DP_TRY(path_of(f, "manifest.bin", manifest, why));
     DP_TRY(path_of(f, DP_STANDALONE_STATE, weights, why));
     DP_TRY(path_of(f, "data/tokenizer.json", tokenizer, why));
@@ -271,5 +273,7 @@ dp_status dp_standalone_folder_export(const dp_standalone_folder *f, dp_why *why
         .manifest = manifest, .state = weights, .tokenizer = tokenizer, .folder = model};
     const dp_status status = dp_export(&job, why);
     unlink(weights);
-    return status;
+    DP_TRY(status);
+    DP_TRY(path_of(f, "data", data, why));
+    return dp_chat_files_copy(data, model, why);
 }

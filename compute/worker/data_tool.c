@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <sysexits.h>
 
+#include "compute/corpus/corpus.h"
+#include "compute/corpus/tokenize.h"
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
 #include "compute/machine/tool.h"
 #include "compute/text/bpe.h"
-#include "compute/text/corpus.h"
-#include "compute/text/tokenize.h"
 
 enum { PATH_BYTES_MAX = 4096 };
 

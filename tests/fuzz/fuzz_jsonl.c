@@ -1,8 +1,8 @@
 /* Any bytes as a line of JSON lines: a text in UTF-8, or a sentence. */
 #include <stdlib.h>
 
-#include "compute/text/document.h"
-#include "compute/text/jsonl.h"
+#include "compute/corpus/document.h"
+#include "compute/corpus/jsonl.h"
 #include "compute/unicode/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -60,6 +60,10 @@ class Answers(SystemTest):
         self.assertLess(steps[-1]["loss"], 1)
         score = json.loads(self.dpnode("eval", os.path.join(self.folder.path, "out"), "--json").stdout)
         self.assertLess(score["bits_per_byte"], 1)  # Noise would keep it above three.
+        # Other lines are measured as those of training were: on the answers alone.
+        other = self.file("other.jsonl", lines(2100)[-8000:].split("\n", 1)[1])
+        score = json.loads(self.dpnode("eval", os.path.join(self.folder.path, "out"), "--data", other, "--json").stdout)
+        self.assertLess(score["bits_per_byte"], 1)
         # The model has not learned the prompts: the same lines as plain text have their noise.
         plain = self.file("plain.txt", "".join(json.loads(line)["prompt"] for line in lines(50).splitlines()))
         score = json.loads(self.dpnode("eval", os.path.join(self.folder.path, "out"), "--data", plain, "--json").stdout)
@@ -124,6 +128,28 @@ class Answers(SystemTest):
         made = json.loads(done.stdout)
         self.assertEqual((made["documents"], made["bad_lines"], made["left_out"]), (2, 1, 0))
         self.assertLess(made["losses"], made["tokens"] / 2)
+        self.trained_chats_keep_their_template(os.path.join(self.folder.path, "two"), model, chat)
+
+    def trained_chats_keep_their_template(self, data, model, chat):
+        with open(os.path.join(model, "tokenizer.json"), encoding="utf-8") as file:
+            parts = json.load(file)
+        vocab = len(parts["model"]["vocab"]) + len(parts["added_tokens"])
+        self.manifest = self.file("chats.yaml", MANIFEST.replace("vocab: 300", f"vocab: {vocab}"))
+        self.train(data, "chatty", "--steps", "2", "--threads", "1")
+        out = os.path.join(self.folder.path, "chatty")
+        known = self.dpnode("eval", out, "--data", self.file("other.jsonl", json.dumps(chat) + "\n"), "--json")
+        self.assertEqual(known.returncode, 0, known)
+        self.assertGreater(json.loads(known.stdout)["tokens"], 0)
+        exported = os.path.join(self.folder.path, "exported")
+        done = self.dpnode("ckpt", "export", exported, "--from", out, "--json")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(json.loads(done.stdout)["files"][-2:], ["tokenizer_config.json", "chat_template.jinja"])
+        for name in ("tokenizer_config.json", "chat_template.jinja"):
+            for folder in (exported, os.path.join(out, "model")):
+                with open(os.path.join(model, name), "rb") as one, open(os.path.join(folder, name), "rb") as other:
+                    self.assertEqual(one.read(), other.read(), name)
+        gguf = self.dpnode("ckpt", "export", os.path.join(self.folder.path, "gguf"), "--from", out, "--gguf", "f32", "--json")
+        self.assertEqual(json.loads(gguf.stdout)["files"], ["model.gguf"])
 
     def test_a_short_file_with_a_bad_line_is_looked_at_before_a_daemon_starts(self):
         small = self.file("small.jsonl", lines(60, bad=(3,)))

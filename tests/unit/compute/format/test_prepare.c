@@ -4,13 +4,13 @@
 
 #include "base/run/samples.h"
 #include "base/run/token_marks.h"
+#include "compute/corpus/tokenize.h"
 #include "compute/format/export.h"
 #include "compute/format/llmc.h"
 #include "compute/format/prepare.h"
 #include "compute/machine/files.h"
 #include "compute/model/model.h"
 #include "compute/model/state.h"
-#include "compute/text/tokenize.h"
 #include "tests/lib/tempdir.h"
 
 enum { BUF_MAX = 1 << 22 };

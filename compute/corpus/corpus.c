@@ -1,4 +1,4 @@
-#include "compute/text/corpus.h"
+#include "compute/corpus/corpus.h"
 
 #include <inttypes.h>
 #include <limits.h>

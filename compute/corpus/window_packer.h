@@ -4,13 +4,13 @@
  *
  * Best fit over a bounded number of windows that are open: a document goes into the one that it
  * fills most; if it fits into none, the fullest is written and a new one opened. Deterministic. */
-#ifndef DP_COMPUTE_TEXT_WINDOW_PACKER_H
-#define DP_COMPUTE_TEXT_WINDOW_PACKER_H
+#ifndef DP_COMPUTE_CORPUS_WINDOW_PACKER_H
+#define DP_COMPUTE_CORPUS_WINDOW_PACKER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "compute/text/corpus.h"
+#include "compute/corpus/corpus.h"
 
 enum { DP_WINDOWS_OPEN = 64 /* windows that are open; 64 of 16,384 tokens take 5 MiB */ };
 

@@ -8,17 +8,17 @@
  *                                     (chat.h); what the assistant says has a loss
  *
  * Other fields may be anything. */
-#ifndef DP_COMPUTE_TEXT_DOCUMENT_H
-#define DP_COMPUTE_TEXT_DOCUMENT_H
+#ifndef DP_COMPUTE_CORPUS_DOCUMENT_H
+#define DP_COMPUTE_CORPUS_DOCUMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "compute/corpus/jsonl.h"
 #include "compute/template/chat.h"
 #include "compute/text/bpe.h"
-#include "compute/text/jsonl.h"
 
 /* The tokens around each document. */
 typedef struct dp_document_ends {

@@ -1,14 +1,14 @@
 /* Tokenizes files of text, JSON lines or tokens into a folder of token shards (corpus.h), with a
  * given or a trained tokenizer. */
-#ifndef DP_COMPUTE_TEXT_TOKENIZE_H
-#define DP_COMPUTE_TEXT_TOKENIZE_H
+#ifndef DP_COMPUTE_CORPUS_TOKENIZE_H
+#define DP_COMPUTE_CORPUS_TOKENIZE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "compute/text/corpus.h"
-#include "compute/text/document_counts.h"
+#include "compute/corpus/corpus.h"
+#include "compute/corpus/document_counts.h"
 
 enum {
     DP_TOKENIZE_FILES_MAX = 4096,

@@ -1,4 +1,4 @@
-#include "compute/text/document.h"
+#include "compute/corpus/document.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "tests/lib/check.h"
 
+#include "compute/corpus/document.h"
 #include "compute/data/shard.h"
-#include "compute/text/document.h"
 #include "tests/unit/compute/tiny_run.h"
 
 typedef struct desk {

@@ -1,4 +1,4 @@
-#include "compute/text/tokenize.h"
+#include "compute/corpus/tokenize.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "compute/corpus/chat_files.h"
+#include "compute/corpus/document.h"
+#include "compute/corpus/foreign_data.h"
+#include "compute/corpus/jsonl.h"
+#include "compute/corpus/window_packer.h"
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
-#include "compute/text/document.h"
-#include "compute/text/jsonl.h"
-#include "compute/text/window_packer.h"
 #include "compute/unicode/utf8.h"
 
 enum { COPY_TOKENS = 4096 };
@@ -321,16 +323,16 @@ static dp_status get_tokenizer(dp_bpe **bpe, dp_buf *json, const dp_tokenize_job
     return dp_bpe_load(bpe, dp_buf_view(json), why);
 }
 
-/* Appends a file beside the tokenizer, if there is one. */
-static dp_status read_beside(const char *tokenizer, const char *name, dp_buf *out, dp_why *why)
+/* The folder that a file is in. */
+static dp_status folder_of(const char *path, char folder[PATH_MAX], dp_why *why)
 {
-    char path[PATH_MAX];
-    const char *const slash = strrchr(tokenizer, '/');
-    const int folder = slash != NULL ? (int)(slash + 1 - tokenizer) : 0;
-    if (snprintf(path, sizeof path, "%.*s%s", folder, tokenizer, name) >= (int)sizeof path) {
-        return dp_why_set(why, DP_BADARG, "the path %.300s is too long", tokenizer);
-    }
-    return access(path, F_OK) == 0 ? dp_file_read(path, out, why) : DP_OK;
+    const char *const slash = strrchr(path, '/');
+    const int size = slash == NULL ? snprintf(folder, PATH_MAX, ".")
+                     : slash == path
+                         ? snprintf(folder, PATH_MAX, "/")
+                         : snprintf(folder, PATH_MAX, "%.*s", (int)(slash - path), path);
+    return size < PATH_MAX ? DP_OK
+                           : dp_why_set(why, DP_BADARG, "the path %.300s is too long", path);
 }
 
 /* *chat: NULL if the tokenizer has none, or one that cannot be used, of which *chat_why tells; then
@@ -338,28 +340,37 @@ static dp_status read_beside(const char *tokenizer, const char *name, dp_buf *ou
 static dp_status open_chat(const dp_tokenize_job *job, dp_chat **chat, dp_why *chat_why,
                            dp_why *why)
 {
-    dp_buf config;
-    dp_buf jinja;
-    dp_status status = DP_OK;
-    dp_buf_init(&config, DP_CHAT_CONFIG_MAX);
-    dp_buf_init(&jinja, DP_CHAT_CONFIG_MAX);
-    if (job->tokenizer != NULL) {
-        status = read_beside(job->tokenizer, "tokenizer_config.json", &config, why);
-        if (status == DP_OK) {
-            status = read_beside(job->tokenizer, "chat_template.jinja", &jinja, why);
-        }
-        if (status == DP_OK) {
-            const dp_status opened =
-                dp_chat_open(chat, dp_buf_view(&config), dp_buf_view(&jinja), chat_why);
-            status = opened == DP_NOMEM ? opened : DP_OK;
-            if (opened == DP_NOTFOUND) {
-                *chat_why = (dp_why){{0}};
-            }
+    char folder[PATH_MAX];
+    dp_buf files[DP_CHAT_FILES];
+    if (job->tokenizer == NULL) {
+        return DP_OK;
+    }
+    DP_TRY(folder_of(job->tokenizer, folder, why));
+    dp_buf_init(&files[0], DP_CHAT_CONFIG_MAX);
+    dp_buf_init(&files[1], DP_CHAT_CONFIG_MAX);
+    dp_status status = dp_chat_files_read(folder, files, why);
+    if (status == DP_OK) {
+        const dp_status opened =
+            dp_chat_open(chat, dp_buf_view(&files[0]), dp_buf_view(&files[1]), chat_why);
+        status = opened == DP_NOMEM ? opened : DP_OK;
+        if (opened == DP_NOTFOUND) {
+            *chat_why = (dp_why){{0}};
         }
     }
-    dp_buf_close(&jinja);
-    dp_buf_close(&config);
+    dp_buf_close(&files[1]);
+    dp_buf_close(&files[0]);
     return status;
+}
+
+/* So that a folder of data has what its tokenizer's folder had. */
+static dp_status keep_chat(const dp_tokenize_job *job, dp_why *why)
+{
+    char folder[PATH_MAX];
+    if (job->tokenizer == NULL) {
+        return DP_OK;
+    }
+    DP_TRY(folder_of(job->tokenizer, folder, why));
+    return dp_chat_files_copy(folder, job->folder, why);
 }
 
 static dp_status find_separator(const dp_tokenize_job *job, const dp_bpe *bpe, uint32_t *id,
@@ -464,6 +475,7 @@ static dp_status write_all(writing *w, const dp_tokenize_job *job, const dp_bpe 
         DP_TRY(dp_window_packer_finish(&w->packer, why));
     }
     DP_TRY(dp_file_write(job->folder, DP_CORPUS_TOKENIZER, json, why));
+    DP_TRY(keep_chat(job, why));
     DP_TRY(dp_corpus_finish(&w->corpus, &root, why));
     *made = (dp_tokenized){.documents = w->documents,
                            .counts = {.apart = apart,
@@ -491,6 +503,9 @@ dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *wh
     dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
     if (job->n_paths == 0 || job->n_paths > DP_TOKENIZE_FILES_MAX) {
         return dp_why_set(why, DP_BADARG, "give 1 to %d files", DP_TOKENIZE_FILES_MAX);
+    }
+    for (size_t i = 0; i < job->n_paths; i++) {
+        DP_TRY(dp_foreign_data_check(job->paths[i], why));
     }
     dp_chat *chat = NULL;
     dp_why chat_why = {{0}};

@@ -1,9 +1,9 @@
 #include "tests/lib/check.h"
 
 #include "base/rng.h"
+#include "compute/corpus/window_packer.h"
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
-#include "compute/text/window_packer.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/compute/tiny_run.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "compute/corpus/tokenize.h"
 #include "compute/data/data.h"
 #include "compute/machine/files.h"
-#include "compute/text/tokenize.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/compute/tiny_run.h"
 

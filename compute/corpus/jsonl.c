@@ -1,4 +1,4 @@
-#include "compute/text/jsonl.h"
+#include "compute/corpus/jsonl.h"
 
 #include <errno.h>
 #include <jansson.h>

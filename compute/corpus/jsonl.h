@@ -1,6 +1,6 @@
 /* JSON lines: one document per line, its text in a field of an object. */
-#ifndef DP_COMPUTE_TEXT_JSONL_H
-#define DP_COMPUTE_TEXT_JSONL_H
+#ifndef DP_COMPUTE_CORPUS_JSONL_H
+#define DP_COMPUTE_CORPUS_JSONL_H
 
 #include <stdbool.h>
 

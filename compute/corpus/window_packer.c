@@ -1,4 +1,4 @@
-#include "compute/text/window_packer.h"
+#include "compute/corpus/window_packer.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "compute/corpus/document.h"
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
-#include "compute/text/document.h"
 
 dp_status dp_window_packer_open(dp_window_packer *p, dp_corpus *corpus, size_t window, uint32_t pad)
 {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "compute/text/document_counts.h"
+#include "compute/corpus/document_counts.h"
 
 static void check(const dp_document_counts *counts, const char *wanted)
 {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "compute/text/jsonl.h"
+#include "compute/corpus/jsonl.h"
 
 static void check_text(const char *line, const char *text, size_t size)
 {

@@ -1,4 +1,4 @@
-#include "compute/text/document_counts.h"
+#include "compute/corpus/document_counts.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* A folder of token shards with its table, written by tokenizing and checked before a run:
  * tokenizer.json, tokens-00000.bin and so on (base/run/prepared.h), shards.bin. Tokens come from
  * tokenize.h. */
-#ifndef DP_COMPUTE_TEXT_CORPUS_H
-#define DP_COMPUTE_TEXT_CORPUS_H
+#ifndef DP_COMPUTE_CORPUS_CORPUS_H
+#define DP_COMPUTE_CORPUS_CORPUS_H
 
 #include <stddef.h>
 #include <stdint.h>

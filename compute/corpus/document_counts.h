@@ -1,6 +1,6 @@
 /* Counts of documents and lines of an input that were not taken as they are, for people. */
-#ifndef DP_COMPUTE_TEXT_DOCUMENT_COUNTS_H
-#define DP_COMPUTE_TEXT_DOCUMENT_COUNTS_H
+#ifndef DP_COMPUTE_CORPUS_DOCUMENT_COUNTS_H
+#define DP_COMPUTE_CORPUS_DOCUMENT_COUNTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
