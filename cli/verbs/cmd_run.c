@@ -66,7 +66,7 @@ int dp_run_manifest_read(const char *path, const char *from, dp_manifest_file *f
         snprintf(why, sizeof why, "%.400s: %s", path,
                  read == DP_BADARG ? "it is not a file" : dp_status_text(read));
         dp_error_set(error, DP_EXIT_NOINPUT, "E0306",
-                     "dpnode run create FILE   # the path of a manifest, or --demo kjv",
+                     "name a manifest file that can be read, or --demo kjv",
                      "the manifest cannot be read", why);
         dp_buf_close(&buf);
         return error->exit;
@@ -122,9 +122,10 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
         char why[DP_CLI_PATH_MAX + 80];
         snprintf(why, sizeof why, "%s: %s", path,
                  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
-        dp_error_set(error, DP_EXIT_NOINPUT, "E0309",
-                     "dpnode run create FILE --text TEXT   # a file of UTF-8 text",
-                     "the text cannot be read", why);
+        dp_error_set(
+            error, DP_EXIT_NOINPUT, "E0309",
+            "give --text FILE, or a line \"text: FILE\" in the manifest, with the right path",
+            "the text cannot be read", why);
         return error->exit;
     }
     return 0;
@@ -201,7 +202,7 @@ int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_contr
     }
     if (dp_manifest_adapts(&input->file.manifest) && input->from_path[0] == '\0') {
         dp_error_set(error, DP_EXIT_USAGE, "E0318",
-                     "dpnode run create FILE --from FOLDER   # or model: {from: FOLDER, ...} in it",
+                     "add --from FOLDER, or model: {from: FOLDER, ...} in the manifest",
                      "the run has no weights to adapt",
                      "model.adapt trains adapters of given weights, and none are given");
         return error->exit;

@@ -103,6 +103,7 @@ static bool remember_round(dp_node *node, const dp_record *record)
         row->items[i] = (dp_history_item){.peer = listed->peer,
                                           .root = listed->root,
                                           .bytes = listed->bytes,
+                                          .tokens = listed->tokens + listed->carried,
                                           .q = listed->q,
                                           .clip = listed->clip,
                                           .end = DP_PART_WHOLE};

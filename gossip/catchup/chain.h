@@ -24,6 +24,7 @@ typedef struct dp_history_item {
     dp_peer peer;
     dp_hash root;
     uint64_t bytes;
+    uint64_t tokens; /* and those carried; 0 of results of parts */
     uint32_t q;
     uint32_t clip;
     uint32_t first; /* shares of the vector (part.h) */

@@ -23,7 +23,8 @@ dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config)
     }
     made->seen = dp_alloc(config->members_max, sizeof *made->seen);
     made->refused = dp_alloc(config->members_max, sizeof *made->refused);
-    if (made->seen == NULL || made->refused == NULL) {
+    made->shares = dp_alloc(config->members_max, sizeof *made->shares);
+    if (made->seen == NULL || made->refused == NULL || made->shares == NULL) {
         dp_mix_close(made);
         return DP_NOMEM;
     }
@@ -45,6 +46,7 @@ void dp_mix_close(dp_mix *mix)
     }
     dp_free(mix->seen);
     dp_free(mix->refused);
+    dp_free(mix->shares);
     dp_free(mix);
 }
 
@@ -52,6 +54,7 @@ void dp_mix_forget(dp_mix *mix, uint32_t member)
 {
     dp_assert(member < mix->config.members_max);
     mix->seen[member] = (dp_time){0};
+    mix->shares[member] = (dp_mix_share){0};
 }
 
 /* ---- small steps ---- */
@@ -323,6 +326,12 @@ bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok,
 
 static void finish_mixing(dp_mix *mix, dp_time now, dp_out *out)
 {
+    const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
+    if (member != DP_MEMBER_NONE) {
+        mix->shares[member] =
+            (dp_mix_share){.own = mix->x.own.tokens, .other = mix->x.other.tokens};
+    }
+    mix->shares_out = false;
     if (!mix->rebuilding) {
         dp_mix_note(mix, "done", out);
         mix->done++;
@@ -414,6 +423,31 @@ void dp_mix_faded(dp_mix *mix, uint32_t lambda)
 {
     dp_assert(lambda <= 65536);
     mix->kept = (uint32_t)((uint64_t)mix->kept * lambda / 65536);
+}
+
+/* ---- work that others have, too ---- */
+
+uint32_t dp_mix_take_share(dp_mix *mix, const dp_peer *peer, uint64_t told, uint64_t own)
+{
+    const uint32_t member = dp_members_find(mix->config.members, peer);
+
+    dp_assert(mix->started && !dp_peer_equal(peer, &mix->config.self));
+    if (member == DP_MEMBER_NONE) {
+        return 0;
+    }
+    const dp_mix_share share = mix->shares[member];
+    if (share.own == 0 || told < share.other) {
+        return 0; /* It published this before the exchange. */
+    }
+    mix->shares[member] = (dp_mix_share){0};
+    return share.own < own ? (uint32_t)((unsigned __int128)share.own * 65536 / own) : 65536;
+}
+
+void dp_mix_counted(dp_mix *mix)
+{
+    if (mix->shares_out) {
+        memset(mix->shares, 0, mix->config.members_max * sizeof *mix->shares);
+    }
 }
 
 /* ---- orders ---- */

@@ -151,6 +151,14 @@ void dp_mix_trainer_up(dp_mix *mix);
  * it arrives. RESTORE does the same. */
 void dp_mix_faded(dp_mix *mix, uint32_t lambda);
 
+/* A record counts work of this peer, of told tokens, and not that of this node, of own tokens: the
+ * share of the latter, Q16, that both had after their last exchange, each the mean of both. 0 if
+ * there was none, or if what it told is less than it had then: it was published before. Each
+ * exchange counts once. */
+uint32_t dp_mix_take_share(dp_mix *mix, const dp_peer *peer, uint64_t told, uint64_t own);
+/* A record counts this node's publication: exchanges before it count no more. */
+void dp_mix_counted(dp_mix *mix);
+
 /* An exchange is under way (any state but IDLE). */
 bool dp_mix_busy(const dp_mix *mix);
 /* F may not be published, folded or zeroed now: ask dp_mix_finish first and wait. */

@@ -14,6 +14,12 @@ enum {
     DP_MIX_WRITES_MAX = 2 * DP_MIX_ROWS_MAX    /* row bytes that stay valid until the next step */
 };
 
+/* Work that was in F at the last exchange with a member, in tokens. */
+typedef struct dp_mix_share {
+    uint64_t own; /* 0: no exchange with it since own work was last counted */
+    uint64_t other;
+} dp_mix_share;
+
 struct dp_mix {
     dp_mix_config config;
     dp_mix_now now;
@@ -23,10 +29,12 @@ struct dp_mix {
     uint64_t order;     /* of the last row */
     uint64_t published; /* at the start: rows up to this order are not F any more */
     bool started;
-    bool trainer;  /* holds F as the newest row, or no row, says */
-    dp_time *seen; /* per member: last exchange with it */
-    bool *refused; /* per member: its terms did not pass; until the base is another */
-    uint32_t via;  /* the member that carried the message under way, or NONE: its link brought it */
+    bool trainer;         /* holds F as the newest row, or no row, says */
+    dp_time *seen;        /* per member: last exchange with it */
+    bool *refused;        /* per member: its terms did not pass; until the base is another */
+    dp_mix_share *shares; /* per member */
+    bool shares_out;      /* a publication holds all that they speak of */
+    uint32_t via; /* the member that carried the message under way, or NONE: its link brought it */
 
     /* the exchange under way */
     dp_mix_state state;

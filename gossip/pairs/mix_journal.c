@@ -289,6 +289,7 @@ void dp_mix_folded(dp_mix *mix, dp_time now, dp_out *out)
     dp_assert(!dp_mix_locked(mix));
     if (mix->has_f) {
         dp_mix_release_f(mix, out);
+        mix->shares_out = true;
     }
 }
 

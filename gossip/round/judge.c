@@ -163,18 +163,13 @@ bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found)
            found->align <= judge->align.value / DP_JUDGE_SHARE;
 }
 
-bool dp_judge_acquits(const dp_judge *judge, const dp_judged *found)
-{
-    return !dp_judge_suspects(judge, found) || helps(found);
-}
-
 static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *print,
                                  const dp_judged *found)
 {
     if (found->failed) {
         return DP_FOUND_GOOD; /* Nothing is known against it. */
     }
-    if (!dp_judge_acquits(judge, found) || (dp_judge_suspects(judge, found) && dp_broken(230))) {
+    if (dp_judge_suspects(judge, found) && (!helps(found) || dp_broken(230))) {
         return DP_FOUND_AGAINST;
     }
     return !is_nothing(print->likeness) && copied_from(judge, print) != COPIED_NONE ? DP_FOUND_COPY

@@ -81,11 +81,6 @@ void dp_judge_open_round(dp_judge *judge);
 /* Must its gain be measured too, before anything is said of it? Data unlike the others' lead
  * elsewhere, and still help. */
 bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
-/* Is it no suspect, or does it help? One that does not, and that is more than SHARE times as long
- * as the newest record's median, to which it is shortened for the test, is tested at a quarter of
- * its own length, too: the work of many rounds without a majority leads so far that its first steps
- * tell nothing, and what does harm does more of it there. */
-bool dp_judge_acquits(const dp_judge *judge, const dp_judged *found);
 /* Of an update of this member for this round, told at that time. It is remembered; of each member
  * and round once. *exposed: whose update of this round, which was found good before, is a copy of
  * it; zero: nobody's. A copy of an update of its own round is left out and counts against no

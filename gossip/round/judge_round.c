@@ -51,6 +51,11 @@ static bool can_judge(const dp_node *node)
            node->standing.applied == node->ledger.round;
 }
 
+static bool is_rejected(const dp_claim *claim)
+{
+    return claim->found != DP_FOUND_NONE && claim->found != DP_FOUND_GOOD;
+}
+
 /* The clip of the newest record's median, Q16. */
 static uint32_t clip_of(const dp_node *node, const dp_claim *claim)
 {
@@ -61,6 +66,29 @@ static uint32_t clip_of(const dp_node *node, const dp_claim *claim)
 
     dp_assert(claim->checked);
     return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip;
+}
+
+/* More than SHARE times as long as the newest record's median: the work of many rounds, as after a
+ * time without a majority. By its bytes, which say so whatever its author tells. */
+static bool is_long(const dp_node *node, const dp_claim *claim)
+{
+    return claim->checked && clip_of(node, claim) < DP_CLIP_ONE / DP_JUDGE_STEP_SHARE;
+}
+
+/* Are most of the updates of the round long? Then a record of them shortens none, and what was
+ * measured at a part of their length says little of them. */
+static bool most_are_long(const dp_node *node)
+{
+    uint32_t n = 0;
+    uint32_t n_long = 0;
+
+    dp_assert(node->round->n_claims <= node->round->claims_max);
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_claim *const claim = &node->round->claims[i];
+        n += claim->checked && !claim->bad && !claim->evidence ? 1 : 0;
+        n_long += !claim->bad && !claim->evidence && is_long(node, claim) ? 1 : 0;
+    }
+    return 2 * n_long > n;
 }
 
 /* The samples between the chain's count of its author and the claim. */
@@ -145,10 +173,26 @@ static void leave_out(dp_node *node, dp_claim *claim, dp_judgement judgement)
                  dp_judgement_text(judgement));
 }
 
+/* Each once. */
+static void look_again(dp_node *node)
+{
+    dp_assert(node->judging != NULL);
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *const claim = &node->round->claims[i];
+        if (is_rejected(claim) && claim->held && !claim->whole && is_long(node, claim)) {
+            claim->found = DP_FOUND_NONE;
+            claim->suspect = claim->whole = true;
+        }
+    }
+}
+
 void dp_judging_look(dp_node *node)
 {
     if (!can_judge(node)) {
         return;
+    }
+    if (most_are_long(node)) {
+        look_again(node);
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
@@ -226,13 +270,16 @@ static void judge(dp_node *node, dp_claim *claim, const dp_judged *found, dp_pee
         claim->suspect = true;
         return; /* Asked again. */
     }
-    if (claim->suspect && !claim->whole && !dp_judge_acquits(judge, found) &&
-        clip_of(node, claim) < DP_CLIP_ONE / DP_JUDGE_STEP_SHARE) {
-        claim->whole = true;
+    if (claim->whole && found->failed) {
+        leave_out(node, claim, DP_FOUND_AGAINST); /* The first measurement stands. */
         return;
     }
+    dp_judged seen = *found;
+    if (is_long(node, claim) && most_are_long(node)) {
+        memset(seen.likeness, 0, sizeof seen.likeness); /* Partners hold the same mean. */
+    }
     const dp_judgement judgement =
-        dp_judge_update(judge, &ready->peer, ready->round, claim->told_at, found, exposed);
+        dp_judge_update(judge, &ready->peer, ready->round, claim->told_at, &seen, exposed);
     if (judgement == DP_FOUND_GOOD) {
         find_good(node, claim);
     } else {
@@ -314,11 +361,6 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
 }
 
 /* ---- requests of others ---- */
-
-static bool is_rejected(const dp_claim *claim)
-{
-    return claim->found != DP_FOUND_NONE && claim->found != DP_FOUND_GOOD;
-}
 
 bool dp_judging_rejects(const dp_node *node, const dp_peer *peer)
 {

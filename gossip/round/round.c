@@ -23,7 +23,11 @@ static void forget_claims(dp_node *node)
     dp_assert(node->round->n_claims <= node->round->claims_max);
     for (uint32_t i = 0; i < round->n_claims; i++) {
         if (dp_node_is_open(node, &round->claims[i].ready)) {
-            round->claims[kept++] = round->claims[i];
+            round->claims[kept] = round->claims[i];
+            if (round->claims[kept].found == DP_FOUND_NONE) { /* The state is another one. */
+                round->claims[kept].suspect = round->claims[kept].whole = false;
+            }
+            kept++;
         }
     }
     round->n_claims = kept;

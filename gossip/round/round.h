@@ -46,7 +46,7 @@ typedef struct dp_claim {
     bool bad;
     bool judging; /* in a run that judges (judge.h), as the next fields */
     bool suspect; /* its gain is measured too, */
-    bool whole;   /* and at its own length instead of the one that it is clipped to */
+    bool whole;   /* and again, at its own length instead of the one that it is clipped to */
     dp_judgement found;
     bool evidence;   /* met in a record: not to be listed by this node unless its READY came too */
     dp_time told_at; /* when it was heard of */

@@ -44,6 +44,29 @@ static bool is_overtaken(const dp_node *node, const dp_history_row *row)
            !dp_hash_equal(&row->own_root, &node->train->pending.ready.root);
 }
 
+/* The share of this node's work, Q16, that the record has already, by partners of pair exchanges:
+ * work that was averaged in pairs stands in the updates of all who exchanged it, and would count
+ * once for each record that lists one of them. */
+static uint32_t brought(dp_node *node, const dp_history_row *row)
+{
+    const dp_pending *pending = &node->train->pending;
+    const uint64_t own = pending->has ? pending->ready.tokens + pending->ready.carried : 0;
+    uint64_t sum = 0;
+
+    dp_assert(row->round > 0);
+    if (row->own || row->cuts.n > 0 || node->train->fresh) {
+        return 0; /* Items of parts are sums of all. */
+    }
+    for (uint32_t i = 0; i < row->n; i++) {
+        const dp_history_item *const item = &row->items[i];
+        if (!dp_peer_equal(&item->peer, &node->self)) {
+            sum += (uint64_t)(item->q >> 15) *
+                   dp_mix_take_share(node->mix, &item->peer, item->tokens, own) / 65536;
+        }
+    }
+    return sum < 65536 ? (uint32_t)sum : 65535;
+}
+
 /* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it
  * with its RESTORE. */
 static uint32_t discount(dp_node *node, const dp_history_row *row)
@@ -53,12 +76,17 @@ static uint32_t discount(dp_node *node, const dp_history_row *row)
         dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536, 0, "old copy");
         return 0;
     }
+    const uint32_t there = brought(node, row);
+    if (there > 0) {
+        dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, there, 0,
+                     "partners of pair exchanges brought it");
+    }
     if (node->train->fresh || row->touched) {
-        return 65536;
+        return 65536 - there;
     }
     const uint32_t lambda = dp_train_fade(node->train, row);
     dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536 - lambda, 0, "lambda");
-    return lambda;
+    return (uint32_t)((uint64_t)lambda * (65536 - there) / 65536);
 }
 
 void dp_train_replay(dp_node *node)
@@ -127,6 +155,9 @@ void dp_train_replay(dp_node *node)
     }
     if (action->u.apply.settle == DP_SETTLE_INCLUDED && train->pending.made_here) {
         train->revived = false; /* Nobody else speaks for this node. */
+    }
+    if (action->u.apply.settle == DP_SETTLE_INCLUDED) {
+        dp_mix_counted(node->mix);
     }
     node->standing.applying = true;
 }

@@ -334,6 +334,9 @@ static inline void kit_judge(kit_world *world, const kit_node *node, const dp_ac
     item->event.u.judged.root = action->u.judge.root;
     item->event.u.judged.found.compared = true;
     item->event.u.judged.found.align = (node->rejects >> author & 1U) != 0 ? -20000 : 20000;
+    if (node->alike) {
+        memset(item->event.u.judged.found.likeness, 0x5a, DP_LIKENESS_BYTES);
+    }
     if (action->u.judge.tokens > 0) {
         const bool helps = action->u.judge.scale == DP_CLIP_ONE / DP_JUDGE_STEP_SHARE &&
                            (node->bears >> author & 1U) != 0;

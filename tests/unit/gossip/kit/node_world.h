@@ -85,6 +85,7 @@ typedef struct kit_node {
     bool picky;         /* its trainer knows no codec but its own */
     uint32_t rejects;   /* bit i: it finds that updates of node i do harm, */
     uint32_t bears;     /* ... but those help at a quarter of their own length */
+    bool alike;         /* it finds that all updates look the same */
     bool far;           /* its updates are 16 times as long as those of others */
     bool judges_late;   /* JUDGE is not answered; the last one is kept in judge */
     dp_action judge;    /* last DP_DO_JUDGE */

@@ -77,6 +77,38 @@ static void four_nodes_draw_together_and_keep_the_sum(void **state)
     pool_close(p);
 }
 
+/* After an exchange both hold the same mean, and a record that counts one of them has that of the
+ * other, too. */
+static void what_was_exchanged_is_shared_until_it_is_counted(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 4);
+    const dp_peer other = mesh_peer(1);
+    dp_mix *const mix = p->nodes[0].mix;
+    CHECK(dp_mix_take_share(mix, &other, UINT64_MAX, 1) == 0);
+    give(p);
+    while (dp_mix_view(mix).done == 0 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    const uint32_t member = dp_members_find(p->nodes[0].members, &other);
+    const dp_mix_share share = mix->shares[member];
+    CHECK(share.own > 0 && share.other > 0 && !mix->shares_out);
+    dp_mix_counted(mix); /* A publication of before the exchange. */
+    CHECK(dp_mix_take_share(mix, &other, share.other - 1, share.own) == 0); /* Nor has that it. */
+    CHECK(dp_mix_take_share(mix, &other, share.other, 4 * share.own) == 65536 / 4);
+    CHECK(dp_mix_take_share(mix, &other, share.other, share.own) == 0); /* Once. */
+    mix->shares[member] = share;
+    CHECK(dp_mix_take_share(mix, &other, share.other, 0) == 65536);
+    mix->shares[member] = share;
+    mix->shares_out = true; /* It went into a publication, */
+    dp_mix_counted(mix);    /* which counts. */
+    CHECK(dp_mix_take_share(mix, &other, UINT64_MAX, share.own) == 0);
+    mix->shares[member] = share;
+    dp_mix_forget(mix, member);
+    CHECK(dp_mix_take_share(mix, &other, UINT64_MAX, share.own) == 0);
+    pool_close(p);
+}
+
 static void loss_doubling_and_reordering_keep_the_sum(void **state)
 {
     (void)state;
@@ -574,7 +606,7 @@ static void open_survives_every_failed_allocation(void **state)
 {
     (void)state;
     pool *const p = pool_of(1, 9);
-    CHECK(fail_each_allocation(open_and_close, p) == 3);
+    CHECK(fail_each_allocation(open_and_close, p) == 4);
     pool_close(p);
 }
 
@@ -644,6 +676,7 @@ int main(void)
         cmocka_unit_test(two_nodes_meet_in_the_weighted_middle),
         cmocka_unit_test(the_pin_of_a_partner_s_work_goes_once_a_row_keeps_it),
         cmocka_unit_test(four_nodes_draw_together_and_keep_the_sum),
+        cmocka_unit_test(what_was_exchanged_is_shared_until_it_is_counted),
         cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),
         cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
         cmocka_unit_test(an_initiator_that_is_prepared_last_asks_for_the_commit_at_once),
