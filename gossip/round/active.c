@@ -91,6 +91,7 @@ bool dp_round_expects(const dp_node *node, uint32_t index)
 
     dp_assert(index < dp_members_count(node->members));
     if (index == 0 || since.us == 0 || entry == DP_NOBODY || dp_broken(240) ||
+        node->manifest.exchange == DP_EXCHANGE_GRADIENTS || /* They are exchanged in no pairs. */
         dp_time_reached(node->round->began_before, dp_time_after(since, long_us))) {
         return false;
     }

@@ -463,6 +463,9 @@ static void only_what_the_newest_record_lists_is_expected_and_not_for_long(void 
     assert_false(dp_round_expects(node, index));
     node->round->began_before.us = 0; /* none since the start */
     assert_true(dp_round_expects(node, index));
+    node->manifest.exchange = DP_EXCHANGE_GRADIENTS; /* Nothing is averaged in pairs. */
+    assert_false(dp_round_expects(node, index));
+    node->manifest.exchange = DP_EXCHANGE_UPDATES;
     node->beat.seen_since.us = 0;
     assert_false(dp_round_expects(node, index));
     kit_close(world);
