@@ -138,7 +138,7 @@ complete -c dpnode -n '__dpnode_typed sample' -l threads -r -d 'with FOLDER: num
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a eval -d 'measure the loss on held-out text, of the daemon\'s model or of a `dpnode train` folder'
 complete -c dpnode -n '__dpnode_typed eval' -s n -l tokens -r -d 'number of tokens; 0: all [0]'
 complete -c dpnode -n '__dpnode_typed eval' -l best -d 'with FOLDER: the checkpoint of the lowest held-out loss'
-complete -c dpnode -n '__dpnode_typed eval' -l data -r -d 'with FOLDER: text or token shard to measure on'
+complete -c dpnode -n '__dpnode_typed eval' -l data -r -d 'with FOLDER: text, JSON lines or token shard to measure on'
 complete -c dpnode -n 'test (count (commandline -opc)) -eq 1' -f -a train -d 'train on this machine alone, without daemon and peers'
 complete -c dpnode -n '__dpnode_typed train' -s o -l out -r -d 'folder for data, checkpoints and model [the run\'s name]'
 complete -c dpnode -n '__dpnode_typed train' -s n -l steps -r -d 'optimizer steps in all [until train.total_tokens]'
