@@ -81,7 +81,7 @@ static uint32_t discount(dp_node *node, const dp_history_row *row)
         dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, there, 0,
                      "partners of pair exchanges brought it");
     }
-    if (node->train->fresh || row->touched) {
+    if (node->train->fresh || row->touched || node->train->empty) {
         return 65536 - there;
     }
     const uint32_t lambda = dp_train_fade(node->train, row);

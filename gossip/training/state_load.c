@@ -269,6 +269,7 @@ uint32_t dp_train_fade(dp_train *train, const dp_history_row *row)
 
     if (age > DP_GAP_MAX) {
         train->emptied = row->round;
+        train->empty = true;
         return 0;
     }
     return dp_train_lambda(1);
@@ -378,6 +379,7 @@ void dp_train_bring_back(dp_node *node)
     dp_assert(node->standing.has_theta);
     train->fresh = false;
     train->spoiled = false;
+    train->empty = !pending->has && !has_frozen;
     if (lambda < 65536 && (pending->has || has_frozen)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536 - lambda, 0,
                      stale    ? "old copy"

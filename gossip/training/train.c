@@ -392,6 +392,10 @@ void dp_train_event(dp_node *node, const dp_event *event)
             break; /* Of work buffers that a load has emptied since. */
         }
         train->steps = event->u.trained.steps;
+        if (train->empty && train->steps > 0) {
+            train->empty = false;
+            train->emptied = node->standing.applied;
+        }
         train->tokens = event->u.trained.tokens;
         if (event->u.trained.step_us != 0) { /* The first step of a publication is not measured. */
             node->standing.step_us = event->u.trained.step_us;

@@ -43,7 +43,8 @@ typedef struct dp_train {
     bool fresh;   /* loaded, residual and pending not yet brought back */
     /* the trainer's work may come from a row that an earlier process wrote, maybe long ago */
     bool revived;
-    uint64_t emptied; /* round at which all work was discarded: present work is not older */
+    uint64_t emptied; /* round at which there was no work: present work is not older */
+    bool empty;       /* there is none: nothing ages, and nothing is said of it */
     bool training;
     bool publishing;
     dp_time scripted_at; /* the last script came; zero: none has */

@@ -478,6 +478,30 @@ work_is_discounted_for_missed_rounds_and_dropped_if_another_copy_of_it_counts(vo
     kit_close(world);
 }
 
+/* A paused node told of discarded work in every round, for ever. */
+static void a_node_without_work_discards_none_and_its_later_work_is_young(void **state)
+{
+    kit_world *world = kit_together(3);
+    const dp_node *node = world->nodes[2].node;
+    const dp_action *const apply = &world->nodes[2].last[DP_DO_APPLY];
+
+    (void)state;
+    kit_run_rounds(world, 2);
+    assert_false(node->train->empty);
+    kit_command(world, 2, DP_COMMAND_PAUSE);
+    kit_run_rounds(world, 6);
+    assert_false(node->train->empty); /* Its work ages, */
+    assert_in_range(apply->u.apply.lambda, 1, 65535);
+    kit_run_rounds(world, DP_GAP_MAX);
+    assert_true(node->train->empty); /* and is gone. */
+    assert_int_equal(apply->u.apply.lambda, 65536);
+    kit_command(world, 2, DP_COMMAND_RESUME);
+    kit_run_rounds(world, 2);
+    assert_false(node->train->empty);
+    assert_true(node->train->emptied + 3 >= node->standing.applied);
+    kit_close(world);
+}
+
 /* With real daemons, two minutes of work in pairs counted twice where a record listed one of three
  * and the next one the others: the loss went from 3.0 to 4.3. */
 static void work_that_a_partner_brought_is_not_brought_again(void **state)
@@ -538,6 +562,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_is_applied_as_its_record_says),
+        cmocka_unit_test(a_node_without_work_discards_none_and_its_later_work_is_young),
         cmocka_unit_test(work_that_a_partner_brought_is_not_brought_again),
         cmocka_unit_test(the_round_history_equals_the_records),
         cmocka_unit_test(a_node_that_is_not_listed_has_a_gap_of_as_many_rounds),
