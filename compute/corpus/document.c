@@ -68,6 +68,9 @@ bool dp_document_is(dp_document *d, dp_view line, const char *field)
 
 static dp_status read_chat(dp_document *d, dp_why *why)
 {
+    if (d->line.rounded) {
+        return dp_why_set(why, DP_BADMSG, "an integer of a chat fits no 64 bits");
+    }
     if (d->chat != NULL) {
         return dp_chat_text(d->chat, d->line.root, &d->text, d->spans, &d->n_spans, why);
     }

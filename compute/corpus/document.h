@@ -7,7 +7,8 @@
  *   {"messages": [{"role": R, "content": T} ...]}   a chat, by the template of the tokenizer
  *                                     (chat.h); what the assistant says has a loss
  *
- * Other fields may be anything. */
+ * Other fields may be anything; but a chat, whose template may write its numbers, has no integer
+ * beyond 64 bits. */
 #ifndef DP_COMPUTE_CORPUS_DOCUMENT_H
 #define DP_COMPUTE_CORPUS_DOCUMENT_H
 

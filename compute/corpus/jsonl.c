@@ -35,7 +35,12 @@ dp_status dp_jsonl_parse(dp_jsonl *jsonl, dp_view line, dp_why *why)
     if (dp_jsonl_is_blank(line)) {
         return DP_OK;
     }
-    jsonl->root = json_loadb((const char *)line.data, line.size, JSON_ALLOW_NUL, &error);
+    const char *const text = (const char *)line.data;
+    jsonl->root = json_loadb(text, line.size, JSON_ALLOW_NUL, &error);
+    if (jsonl->root == NULL && json_error_code(&error) == json_error_numeric_overflow) {
+        jsonl->root = json_loadb(text, line.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
+        jsonl->rounded = jsonl->root != NULL;
+    }
     return jsonl->root != NULL
                ? DP_OK
                : dp_why_set(why, DP_BADMSG, "not JSON at column %d: %s", error.column, error.text);

@@ -10,7 +10,8 @@ enum { DP_JSONL_LINE_MAX = 64 << 20 }; /* bytes */
 
 /* Parses lines, which may end in a line end. A zeroed one is empty and open. */
 typedef struct dp_jsonl {
-    void *root; /* json_t of the last line, which owns its text */
+    void *root;   /* json_t of the last line, which owns its text */
+    bool rounded; /* one of its integers fits no 64 bits: all are real numbers */
 } dp_jsonl;
 
 void dp_jsonl_close(dp_jsonl *jsonl);

@@ -78,7 +78,8 @@ dp_status dp_chat_open(dp_chat **out, dp_view config, dp_view jinja, dp_why *why
                           DP_CHAT_CONFIG_MAX >> 20);
     }
     if (config.size > 0) {
-        root = json_loadb((const char *)config.data, config.size, 0, &error);
+        /* Its texts alone are read, and model_max_length is often 10^30. */
+        root = json_loadb((const char *)config.data, config.size, JSON_DECODE_INT_AS_REAL, &error);
         if (root == NULL) {
             return dp_why_set(why, DP_BADMSG, "tokenizer_config.json is no JSON: line %d: %s",
                               error.line, error.text);

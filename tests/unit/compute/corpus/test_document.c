@@ -144,6 +144,21 @@ static void lines_of_no_kind_are_refused(void **state)
     desk_close(&d);
 }
 
+/* A template may write it, and must write the digits that are there. */
+static void an_integer_beyond_64_bits_may_stand_in_any_line_but_a_chat(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    read_line(&d, "{\"prompt\": \"Q\", \"completion\": \"A\", \"id\": 123456789012345678901}");
+    check_learned(&d, "A");
+    const char *const chat =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"id\": 123456789012345678901}";
+    CHECK(dp_document_is(&d.document, dp_view_text(chat), "text"));
+    check_bad(&d, chat, "an integer of a chat fits no 64 bits");
+    desk_close(&d);
+}
+
 static void the_first_line_tells_the_kind(void **state)
 {
     (void)state;
@@ -166,6 +181,7 @@ int main(void)
         cmocka_unit_test(a_token_of_prompt_and_answer_is_learned),
         cmocka_unit_test(the_token_after_an_answer_is_learned_and_those_before_it_are_not),
         cmocka_unit_test(lines_of_no_kind_are_refused),
+        cmocka_unit_test(an_integer_beyond_64_bits_may_stand_in_any_line_but_a_chat),
         cmocka_unit_test(the_first_line_tells_the_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

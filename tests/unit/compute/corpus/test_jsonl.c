@@ -19,6 +19,7 @@ static void the_text_of_a_line_is_found(void **state)
     check_text("{\"text\": \"a\\nb \\u00e9\", \"id\": 7}\r\n", "a\nb \xc3\xa9", 6);
     check_text("{\"text\": \"nul \\u0000 inside\"}", "nul \0 inside", 12);
     check_text("{\"text\": \"\"}", "", 0);
+    check_text("{\"id\": 123456789012345678901234567890, \"text\": \"a\"}", "a", 1);
     check_text(" \t\r\n", "", 0);
     check_text("", "", 0);
 }

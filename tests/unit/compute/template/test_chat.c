@@ -193,6 +193,10 @@ static void templates_are_found_where_models_have_them(void **state)
     check_config("{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"{{\"}, "
                  "{\"name\": \"default\", \"template\": \"{{ 1 }}\"}]}",
                  DP_OK, "");
+    /* As published ones have it: an integer that fits no 64 bits. */
+    check_config("{\"model_max_length\": 1000000000000000019884624838656, "
+                 "\"chat_template\": \"{{ 1 }}\"}",
+                 DP_OK, "");
     check_config("{}", DP_NOTFOUND, "no chat_template");
     check_config("", DP_NOTFOUND, "no chat_template");
     check_config("{", DP_BADMSG, "tokenizer_config.json is no JSON");
