@@ -167,18 +167,27 @@ typedef struct search {
     const dp_chat *chat;
     json_t *object;
     json_t *messages;
-    dp_view text; /* of the whole chat */
-    size_t at;    /* behind the contents that were found so far */
+    dp_view text;   /* of the whole chat */
+    size_t at;      /* behind the contents that were found so far */
+    size_t learned; /* behind the last span of the assistant */
     dp_buf before;
     dp_buf upto;
 } search;
 
-/* By what the template writes before the turn and up to it. */
-static dp_status span_by_prompt(search *s, size_t turn, dp_span *span, bool *found, dp_why *why)
+static size_t later(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* By what the template writes before the turn and up to it. *from: where the text of its content
+ * may begin, at the earliest. */
+static dp_status span_by_prompt(search *s, size_t turn, dp_span *span, bool *found, size_t *from,
+                                dp_why *why)
 {
     size_t at;
     const dp_view content = content_of(json_array_get(s->messages, turn));
     *found = false;
+    *from = s->at;
     dp_status status = write_alone(s->chat, s->object, turn, true, &s->before, why);
     if (status == DP_OK) {
         status = write_alone(s->chat, s->object, turn + 1, false, &s->upto, why);
@@ -190,22 +199,28 @@ static dp_status span_by_prompt(search *s, size_t turn, dp_span *span, bool *fou
     const dp_view before = dp_buf_view(&s->before);
     const dp_view upto = dp_buf_view(&s->upto);
     const size_t end = common(upto, s->text);
-    if (common(before, s->text) != before.size || end <= before.size ||
-        common(before, upto) != before.size) {
+    const size_t begin = common(before, s->text);
+    if (begin != before.size || (begin == 0 && turn > 0)) {
+        /* The content may begin as the prompt goes on. */
+        *from = later(s->at, begin > content.size ? begin - content.size : 0);
         return DP_OK;
     }
-    const dp_view said = dp_view_of(s->text.data + before.size, end - before.size);
-    *found = content.size > 0 ? dp_text_find(said, content, 0, &at) : end == upto.size;
+    *from = later(s->learned, begin);
+    if (end <= begin || common(before, upto) != begin) {
+        return DP_OK;
+    }
+    const dp_view said = dp_text_cut(s->text, begin, end - begin);
+    *found = end == upto.size || (content.size > 0 && dp_text_find(said, content, 0, &at));
     *span = (dp_span){before.size, end};
     return DP_OK;
 }
 
-/* By its content, behind those of the messages before it. */
-static bool span_by_content(search *s, dp_view content, dp_span *span)
+/* By its content, of which the text begins nowhere before from. */
+static bool span_by_content(search *s, dp_view content, size_t from, dp_span *span)
 {
     const char *const end_token = json_string_value(json_object_get(s->chat->tokens, "eos_token"));
     size_t at;
-    if (content.size == 0 || !dp_text_find(s->text, content, s->at, &at)) {
+    if (content.size == 0 || !dp_text_find(s->text, content, from, &at)) {
         return false;
     }
     const size_t end = at + content.size;
@@ -227,16 +242,19 @@ static dp_status find_spans(search *s, dp_span *spans, size_t *n_spans, dp_why *
     for (size_t i = 0; i < json_array_size(s->messages); i++) {
         dp_span span = {0, 0};
         bool found = false;
+        size_t from = s->at;
         json_t *const message = json_array_get(s->messages, i);
         const bool speaks = is_assistant(message);
         if (speaks) {
-            DP_TRY(span_by_prompt(s, i, &span, &found, why));
+            DP_TRY(span_by_prompt(s, i, &span, &found, &from, why));
         }
-        found = (found && span.begin >= s->at) || span_by_content(s, content_of(message), &span);
+        found = (found && span.begin >= s->learned) ||
+                span_by_content(s, content_of(message), from, &span);
         s->at = found ? span.end : s->at;
         if (!found || !speaks) {
             continue;
         }
+        s->learned = span.end;
         if (*n_spans == DP_CHAT_TURNS_MAX) {
             return dp_why_set(why, DP_TOOBIG, "the assistant has more than %d turns",
                               DP_CHAT_TURNS_MAX);

@@ -2,9 +2,10 @@
  * Opens no files.
  *
  * A turn of the assistant begins where the template, asked for the chat before it with
- * add_generation_prompt, ends; and ends where the chat up to it ends. Where a template writes a
- * chat differently once more turns follow, a turn is the text of its content and an end-of-text
- * token right behind it; a turn whose content the template does not write has no span. */
+ * add_generation_prompt, ends; and ends where the chat up to it ends, however the template writes
+ * it. Where a template writes a chat differently once more turns follow, a turn is the text of its
+ * content and an end-of-text token right behind it, behind what the template writes before the
+ * turn; a turn whose content the template does not write has no span. */
 #ifndef DP_COMPUTE_TEMPLATE_CHAT_H
 #define DP_COMPUTE_TEMPLATE_CHAT_H
 

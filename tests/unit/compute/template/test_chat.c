@@ -53,11 +53,10 @@ static dp_status mark(const dp_chat *chat, const char *line, dp_buf *marked, dp_
     return status;
 }
 
-static void check(const char *name, const char *line, const char *wanted)
+static void check_marked(dp_chat *chat, const char *name, const char *line, const char *wanted)
 {
     dp_buf marked;
     dp_why why = {{0}};
-    dp_chat *const chat = chat_of(name);
     dp_buf_init(&marked, 1 << 20);
     const dp_status status = mark(chat, line, &marked, &why);
     if (status != DP_OK || !dp_view_equal(dp_buf_view(&marked), dp_view_text(wanted))) {
@@ -66,6 +65,19 @@ static void check(const char *name, const char *line, const char *wanted)
     }
     dp_buf_close(&marked);
     dp_chat_close(chat);
+}
+
+static void check(const char *name, const char *line, const char *wanted)
+{
+    check_marked(chat_of(name), name, line, wanted);
+}
+
+/* By a template that stands in the test. */
+static void check_by(const char *source, const char *line, const char *wanted)
+{
+    dp_chat *chat;
+    CHECK_OK(dp_chat_open(&chat, dp_view_text(tokens), dp_view_text(source), NULL));
+    check_marked(chat, source, line, wanted);
 }
 
 static const char two[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, "
@@ -120,6 +132,63 @@ static void turns_that_change_with_those_behind_them_are_found_by_their_content(
           "\"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}",
           "<s>[INST] a[/INST] \xc2\xab"
           "b</s>\xc2\xbb");
+}
+
+/* Its place is certain, although its content is not there letter by letter. */
+static void a_turn_that_the_template_writes_anew_is_learned(void **state)
+{
+    (void)state;
+    check("qwen3",
+          "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", "
+          "\"content\": \"<think>r</think>a\"}]}",
+          "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n\xc2\xab"
+          "<think>\nr\n</think>\n\na<|im_end|>\n\xc2\xbb");
+}
+
+static void a_short_answer_is_not_found_in_the_words_of_the_template(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {"a", "assistant", "s"};
+    for (size_t i = 0; i < 3; i++) {
+        char line[512];
+        char wanted[512];
+        snprintf(
+            line, sizeof line,
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", "
+            "\"content\": \"%s\"}, {\"role\": \"user\", \"content\": \"c\"}, {\"role\": "
+            "\"assistant\", \"content\": \"d\"}]}",
+            answers[i]);
+        snprintf(
+            wanted, sizeof wanted,
+            "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n\xc2\xab%s\xc2\xbb<|im_end|>\n"
+            "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n\xc2\xab"
+            "<think>\n\n</think>\n\nd<|im_end|>\n\xc2\xbb",
+            answers[i]);
+        check("qwen3", line, wanted);
+    }
+}
+
+/* The prompt for an answer opens a thought, which the answers of a chat do not have. */
+static void a_prompt_that_goes_on_tells_where_an_answer_begins(void **state)
+{
+    (void)state;
+    check_by("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+             "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}",
+             "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", "
+             "\"content\": \"a\"}, {\"role\": \"user\", \"content\": \"y\"}, {\"role\": "
+             "\"assistant\", \"content\": \"<th\"}]}",
+             "<|user|>x<|assistant|>\xc2\xab"
+             "a\xc2\xbb<|user|>y<|assistant|>\xc2\xab<th\xc2\xbb");
+}
+
+static void words_that_the_template_drops_do_not_hide_a_turn(void **state)
+{
+    (void)state;
+    check_by("{% for m in messages if m.role != 'system' %}[{{ m.role }}]{{ m.content }}"
+             "{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}",
+             "{\"messages\": [{\"role\": \"system\", \"content\": \"ok\"}, {\"role\": \"user\", "
+             "\"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"ok then\"}]}",
+             "[user]q[assistant]\xc2\xabok then\xc2\xbb");
 }
 
 static void what_a_user_says_is_not_taken_for_the_assistant(void **state)
@@ -209,6 +278,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turns_of_the_assistant_are_learned_with_their_end),
         cmocka_unit_test(turns_that_change_with_those_behind_them_are_found_by_their_content),
+        cmocka_unit_test(a_turn_that_the_template_writes_anew_is_learned),
+        cmocka_unit_test(a_short_answer_is_not_found_in_the_words_of_the_template),
+        cmocka_unit_test(a_prompt_that_goes_on_tells_where_an_answer_begins),
+        cmocka_unit_test(words_that_the_template_drops_do_not_hide_a_turn),
         cmocka_unit_test(what_a_user_says_is_not_taken_for_the_assistant),
         cmocka_unit_test(tools_are_shown_to_the_template),
         cmocka_unit_test(chats_that_cannot_be_used_are_refused),
