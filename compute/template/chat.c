@@ -124,9 +124,9 @@ static dp_status write_some(const dp_chat *chat, json_t *object, size_t count, b
     }
     bad |= json_object_set(variables, "messages", messages);
     bad |= json_object_set_new(variables, "add_generation_prompt", json_boolean(prompts));
-    if (tools != NULL) {
-        bad |= json_object_set(variables, "tools", tools);
-    }
+    bad |=
+        json_object_set_new(variables, "tools", tools != NULL ? json_incref(tools) : json_null());
+    bad |= json_object_set_new(variables, "documents", json_null());
     const dp_status status =
         bad != 0 ? DP_NOMEM : dp_template_run(chat->template, variables, out, why);
     json_decref(messages);

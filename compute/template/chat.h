@@ -34,8 +34,10 @@ typedef struct dp_chat dp_chat;
 DP_MUST dp_status dp_chat_open(dp_chat **out, dp_view config, dp_view jinja, dp_why *why);
 void dp_chat_close(dp_chat *chat); /* Accepts NULL. */
 /* Appends the text of an object with messages, and perhaps tools, and gives the spans of the
- * assistant in it, in order. DP_BADMSG (no messages), DP_BADARG (the template refuses it, or writes
- * no turn of an assistant), DP_UNSUPPORTED, DP_TOOBIG, DP_NOMEM; why does not name the line. */
+ * assistant in it, in order. The template has messages, tools (none without), documents (none),
+ * add_generation_prompt and the special tokens. DP_BADMSG (no messages), DP_BADARG (the template
+ * refuses it, or writes no turn of an assistant), DP_UNSUPPORTED, DP_TOOBIG, DP_NOMEM; why does not
+ * name the line. */
 DP_MUST dp_status dp_chat_text(const dp_chat *chat, json_t *object, dp_buf *text,
                                dp_span spans[DP_CHAT_TURNS_MAX], size_t *n_spans, dp_why *why);
 

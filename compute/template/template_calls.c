@@ -102,12 +102,12 @@ static dp_status test_against(dp_run *run, const node *n, const dp_value *a, con
     static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
     for (size_t i = 0; i < sizeof equal / sizeof equal[0]; i++) {
         if (dp_view_equal(n->text, dp_view_text(equal[i]))) {
-            *holds = dp_value_equal(a, b);
-            return DP_OK;
+            return dp_run_equal(run, n, a, b, holds);
         }
     }
     if (dp_view_equal(n->text, dp_view_text("ne")) || dp_view_equal(n->text, dp_view_text("!="))) {
-        *holds = !dp_value_equal(a, b);
+        DP_TRY(dp_run_equal(run, n, a, b, holds));
+        *holds = !*holds;
         return DP_OK;
     }
     if (dp_view_equal(n->text, dp_view_text("in"))) {
@@ -115,9 +115,9 @@ static dp_status test_against(dp_run *run, const node *n, const dp_value *a, con
         DP_TRY(dp_run_items(run, n, b, &list));
         *holds = false;
         for (size_t i = 0; i < list.u.list->count && !*holds; i++) {
-            *holds = dp_value_equal(a, &list.u.list->items[i]);
+            DP_TRY(dp_run_equal(run, n, a, &list.u.list->items[i], holds));
         }
-        return dp_run_charge(run, n, list.u.list->count);
+        return DP_OK;
     }
     if (dp_view_equal(n->text, dp_view_text("divisibleby")) && a->kind == DP_INT &&
         b->kind == DP_INT && b->u.integer > 0) {

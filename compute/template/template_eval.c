@@ -28,6 +28,15 @@ dp_status dp_run_charge(dp_run *run, const node *n, uint64_t steps)
                              DP_TEMPLATE_STEPS_MAX);
 }
 
+dp_status dp_run_equal(dp_run *run, const node *n, const dp_value *a, const dp_value *b,
+                       bool *equal)
+{
+    const uint64_t all = DP_TEMPLATE_STEPS_MAX + 1 - run->steps;
+    uint64_t left = all;
+    *equal = dp_value_equal(a, b, &left);
+    return dp_run_charge(run, n, all - left);
+}
+
 const dp_value *dp_argument(const dp_arguments *a, size_t index, const char *name)
 {
     const size_t unnamed = a->count - a->n_names;

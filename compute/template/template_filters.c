@@ -238,9 +238,9 @@ static dp_status do_unique(const dp_call *c)
     DP_TRY(dp_value_list(&c->run->arena, c->out));
     for (size_t i = 0; i < list.u.list->count; i++) {
         bool known = false;
-        DP_TRY(dp_run_charge(c->run, c->node, c->out->u.list->count));
         for (size_t j = 0; j < c->out->u.list->count && !known; j++) {
-            known = dp_value_equal(&list.u.list->items[i], &c->out->u.list->items[j]);
+            DP_TRY(dp_run_equal(c->run, c->node, &list.u.list->items[i], &c->out->u.list->items[j],
+                                &known));
         }
         DP_TRY(known ? DP_OK : dp_list_add(&c->run->arena, c->out->u.list, list.u.list->items[i]));
     }
@@ -351,7 +351,7 @@ static dp_status do_dictsort(const dp_call *c)
     dp_value sorted;
     DP_TRY(dp_value_dict(&c->run->arena, &sorted));
     for (size_t i = 0; i < from->count; i++) {
-        DP_TRY(dp_dict_set(&c->run->arena, sorted.u.dict, from->entries[i].key,
+        DP_TRY(dp_dict_add(&c->run->arena, sorted.u.dict, from->entries[i].key,
                            from->entries[i].value));
     }
     if (from->count > 0) {

@@ -163,9 +163,9 @@ static dp_status contains(dp_run *run, const node *n, const dp_value *a, const d
         return DP_OK;
     case DP_LIST:
         for (size_t i = 0; i < b->u.list->count && !*holds; i++) {
-            *holds = dp_value_equal(a, &b->u.list->items[i]);
+            DP_TRY(dp_run_equal(run, n, a, &b->u.list->items[i], holds));
         }
-        return dp_run_charge(run, n, b->u.list->count);
+        return DP_OK;
     case DP_DICT:
         *holds = a->kind == DP_TEXT && dp_dict_get(b->u.dict, a->u.text) != NULL;
         return DP_OK;
@@ -214,7 +214,8 @@ dp_status dp_run_holds(dp_run *run, const node *n, dp_operation operation, const
                        const dp_value *b, bool *holds)
 {
     if (operation == DP_OP_EQUAL || operation == DP_OP_UNEQUAL) {
-        *holds = dp_value_equal(a, b) == (operation == DP_OP_EQUAL);
+        DP_TRY(dp_run_equal(run, n, a, b, holds));
+        *holds = *holds == (operation == DP_OP_EQUAL);
         return DP_OK;
     }
     if (operation == DP_OP_IN || operation == DP_OP_NOT_IN) {

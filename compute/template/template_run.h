@@ -41,6 +41,9 @@ DP_MUST dp_status dp_run_fail(const dp_run *run, const dp_template_node *node, d
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Counts work. DP_TOOBIG. */
 DP_MUST dp_status dp_run_charge(dp_run *run, const dp_template_node *node, uint64_t steps);
+/* a == b, with its steps counted. DP_TOOBIG. */
+DP_MUST dp_status dp_run_equal(dp_run *run, const dp_template_node *node, const dp_value *a,
+                               const dp_value *b, bool *equal);
 /* The argument at a place, or with this name; NULL: not given. */
 const dp_value *dp_argument(const dp_arguments *arguments, size_t index, const char *name);
 /* A value as str() has it, in the arena. */

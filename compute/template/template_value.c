@@ -100,49 +100,51 @@ const char *dp_value_name(const dp_value *v)
     return names[v->kind];
 }
 
-static bool equal_at(const dp_value *a, const dp_value *b, unsigned depth);
+/* Work on so many bytes or entries, in steps. */
+enum { STEP_BYTES = 64, STEP_ENTRIES = 8 };
 
-static bool lists_equal(const dp_template_list *a, const dp_template_list *b, unsigned depth)
+/* False: the steps are used up. */
+static bool pay(uint64_t *left, uint64_t steps)
+{
+    *left = steps < *left ? *left - steps : 0;
+    return *left > 0;
+}
+
+static bool equal_at(const dp_value *a, const dp_value *b, unsigned depth, uint64_t *left);
+
+static bool lists_equal(const dp_template_list *a, const dp_template_list *b, unsigned depth,
+                        uint64_t *left)
 {
     bool equal = a->count == b->count;
     for (size_t i = 0; i < a->count && equal; i++) {
-        equal = equal_at(&a->items[i], &b->items[i], depth);
+        equal = equal_at(&a->items[i], &b->items[i], depth, left);
     }
     return equal;
 }
 
-static bool dicts_equal(const dp_template_dict *a, const dp_template_dict *b, unsigned depth)
+static bool dicts_equal(const dp_template_dict *a, const dp_template_dict *b, unsigned depth,
+                        uint64_t *left)
 {
     bool equal = a->count == b->count;
     for (size_t i = 0; i < a->count && equal; i++) {
         const dp_value *const other = dp_dict_get(b, a->entries[i].key);
-        equal = other != NULL && equal_at(&a->entries[i].value, other, depth);
+        equal = other != NULL && pay(left, b->count / STEP_ENTRIES) &&
+                equal_at(&a->entries[i].value, other, depth, left);
     }
     return equal;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as values nest, which is bounded */
-static bool equal_at(const dp_value *a, const dp_value *b, unsigned depth)
+/* Of one kind, and no numbers. */
+static bool alike_equal(const dp_value *a, const dp_value *b, unsigned depth, uint64_t *left)
 {
-    if (depth > DP_TEMPLATE_DEPTH_MAX) {
-        return false;
-    }
-    if (a->kind == DP_INT && b->kind == DP_INT) {
-        return a->u.integer == b->u.integer;
-    }
-    if (dp_value_is_number(a) && dp_value_is_number(b)) {
-        return dp_value_real(a) == dp_value_real(b);
-    }
-    if (a->kind != b->kind) {
-        return false;
-    }
     switch (a->kind) {
     case DP_TEXT:
-        return dp_view_equal(a->u.text, b->u.text);
+        return a->u.text.size == b->u.text.size && pay(left, a->u.text.size / STEP_BYTES) &&
+               dp_view_equal(a->u.text, b->u.text);
     case DP_LIST:
-        return a->u.list == b->u.list || lists_equal(a->u.list, b->u.list, depth + 1);
+        return a->u.list == b->u.list || lists_equal(a->u.list, b->u.list, depth + 1, left);
     case DP_DICT:
-        return a->u.dict == b->u.dict || dicts_equal(a->u.dict, b->u.dict, depth + 1);
+        return a->u.dict == b->u.dict || dicts_equal(a->u.dict, b->u.dict, depth + 1, left);
     case DP_MACRO:
         return a->u.macro == b->u.macro;
     case DP_FUNCTION:
@@ -157,9 +159,24 @@ static bool equal_at(const dp_value *a, const dp_value *b, unsigned depth)
     return false;
 }
 
-bool dp_value_equal(const dp_value *a, const dp_value *b)
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as values nest, which is bounded */
+static bool equal_at(const dp_value *a, const dp_value *b, unsigned depth, uint64_t *left)
 {
-    return equal_at(a, b, 0);
+    if (!pay(left, depth > DP_TEMPLATE_DEPTH_MAX ? UINT64_MAX : 1)) {
+        return false;
+    }
+    if (a->kind == DP_INT && b->kind == DP_INT) {
+        return a->u.integer == b->u.integer;
+    }
+    if (dp_value_is_number(a) && dp_value_is_number(b)) {
+        return dp_value_real(a) == dp_value_real(b);
+    }
+    return a->kind == b->kind && alike_equal(a, b, depth, left);
+}
+
+bool dp_value_equal(const dp_value *a, const dp_value *b, uint64_t *left)
+{
+    return equal_at(a, b, 0, left);
 }
 
 /* ---- Lists and dicts. */
@@ -222,17 +239,22 @@ static dp_template_entry *find(const dp_template_dict *dict, dp_view key)
     return NULL;
 }
 
-dp_status dp_dict_set(dp_arena *arena, dp_template_dict *dict, dp_view key, dp_value value)
+dp_status dp_dict_add(dp_arena *arena, dp_template_dict *dict, dp_view key, dp_value value)
 {
-    dp_template_entry *const there = find(dict, key);
-    if (there != NULL) {
-        there->value = value;
-        return DP_OK;
-    }
     void *entries = dict->entries;
     DP_TRY(grow(arena, &entries, dict->count, &dict->room, sizeof *dict->entries));
     dict->entries = entries;
     dict->entries[dict->count++] = (dp_template_entry){key, value};
+    return DP_OK;
+}
+
+dp_status dp_dict_set(dp_arena *arena, dp_template_dict *dict, dp_view key, dp_value value)
+{
+    dp_template_entry *const there = find(dict, key);
+    if (there == NULL) {
+        return dp_dict_add(arena, dict, key, value);
+    }
+    there->value = value;
     return DP_OK;
 }
 
@@ -281,7 +303,7 @@ static dp_status dict_of(dp_arena *arena, json_t *json, unsigned depth, dp_value
         dp_value value;
         const dp_view key = dp_view_text(json_object_iter_key(at));
         DP_TRY(json_at(arena, json_object_iter_value(at), depth + 1, &value));
-        DP_TRY(dp_dict_set(arena, out->u.dict, key, value));
+        DP_TRY(dp_dict_add(arena, out->u.dict, key, value));
     }
     return DP_OK;
 }

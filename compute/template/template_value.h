@@ -92,7 +92,9 @@ static inline dp_value dp_value_text(dp_view text)
 bool dp_value_is_number(const dp_value *value); /* bool counts, as in Python */
 double dp_value_real(const dp_value *value);    /* of a number */
 bool dp_value_true(const dp_value *value);
-bool dp_value_equal(const dp_value *a, const dp_value *b); /* nests at most DP_TEMPLATE_DEPTH_MAX */
+/* Takes a step off *left for each pair of values, and more for long ones. Gives up, and leaves 0,
+ * where they are used up, or values nest deeper than DP_TEMPLATE_DEPTH_MAX. */
+bool dp_value_equal(const dp_value *a, const dp_value *b, uint64_t *left);
 /* "a text", "a list" ... */
 const char *dp_value_name(const dp_value *value);
 
@@ -100,6 +102,8 @@ const char *dp_value_name(const dp_value *value);
 DP_MUST dp_status dp_value_list(dp_arena *arena, dp_value *out);
 DP_MUST dp_status dp_value_dict(dp_arena *arena, dp_value *out);
 DP_MUST dp_status dp_list_add(dp_arena *arena, dp_template_list *list, dp_value value);
+/* Of a key that the dict does not have. */
+DP_MUST dp_status dp_dict_add(dp_arena *arena, dp_template_dict *dict, dp_view key, dp_value value);
 /* Replaces the value of a key that is there. */
 DP_MUST dp_status dp_dict_set(dp_arena *arena, dp_template_dict *dict, dp_view key, dp_value value);
 /* NULL: no such key. */

@@ -63,7 +63,8 @@ def chat(draw):
         if message["role"] == "assistant" and draw.random() < 0.1:
             message["tool_calls"] = [{"function": {"name": "f", "arguments": {"a": 1, "b": ["x", None, 1.5, 1e-7, 1e22, True]}}}]
         messages.append(message)
-    made = {"messages": messages, "add_generation_prompt": draw.random() < 0.5, "bos_token": "<s>", "eos_token": "</s>"}
+    made = {"messages": messages, "add_generation_prompt": draw.random() < 0.5, "bos_token": "<s>", "eos_token": "</s>",
+            "tools": None, "documents": None}
     if draw.random() < 0.3:
         made["tools"] = [{"type": "function", "function": {"name": "f", "parameters": {"x": [1, 2], "y": {}}}}]
     return made

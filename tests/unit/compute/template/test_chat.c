@@ -220,6 +220,23 @@ static void tools_are_shown_to_the_template(void **state)
           "1}}\n</tool_call><|im_end|>\n\xc2\xbb");
 }
 
+/* As with transformers: a template may ask whether they are none. */
+static void tools_are_none_where_a_line_has_none(void **state)
+{
+    (void)state;
+    static const char source[] = "{% if tools is not none %}T{% endif %}"
+                                 "{% if documents is not none %}D{% endif %}"
+                                 "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+    static const char chat[] = "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]%s}";
+    char line[256];
+    snprintf(line, sizeof line, chat, "");
+    check_by(source, line, "\xc2\xab[a]\xc2\xbb");
+    snprintf(line, sizeof line, chat, ", \"tools\": null");
+    check_by(source, line, "\xc2\xab[a]\xc2\xbb");
+    snprintf(line, sizeof line, chat, ", \"tools\": []");
+    check_by(source, line, "T\xc2\xab[a]\xc2\xbb");
+}
+
 static void check_refused(const char *line, dp_status wanted, const char *words)
 {
     dp_buf marked;
@@ -284,6 +301,7 @@ int main(void)
         cmocka_unit_test(words_that_the_template_drops_do_not_hide_a_turn),
         cmocka_unit_test(what_a_user_says_is_not_taken_for_the_assistant),
         cmocka_unit_test(tools_are_shown_to_the_template),
+        cmocka_unit_test(tools_are_none_where_a_line_has_none),
         cmocka_unit_test(chats_that_cannot_be_used_are_refused),
         cmocka_unit_test(templates_are_found_where_models_have_them),
     };

@@ -1,6 +1,7 @@
 /* Templates of Jinja. tests/interop/test_templates.py compares whole ones with Jinja itself. */
 #include "tests/lib/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "compute/template/template.h"
@@ -158,6 +159,56 @@ static void work_and_memory_are_bounded(void **state)
     test_free(long_one);
 }
 
+/* Two lists of 60 levels, each of twice the same one, have 2^60 items to compare. */
+static void comparisons_are_bounded(void **state)
+{
+    (void)state;
+    static const char twins[] =
+        "{%% set n = namespace(a=[0], b=[0]) %%}{%% for i in range(60) %%}"
+        "{%% set n.a = [n.a, n.a] %%}{%% set n.b = [n.b, n.b] %%}{%% endfor %%}"
+        "{{ %s }}";
+    static const char *const words[] = {"n.a == n.b",
+                                        "n.a != n.b",
+                                        "n.a in [n.b]",
+                                        "[n.a, n.b]|unique",
+                                        "n.a is equalto(n.b)",
+                                        "n.a is ne(n.b)",
+                                        "n.a is in([n.b])",
+                                        "[n.a]|select('eq', n.b)",
+                                        "{'x': n.a} == {'x': n.b}"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char source[512];
+        snprintf(source, sizeof source, twins, words[i]);
+        check_bad(source, "{}", DP_TOOBIG, "more than 5000000 steps");
+    }
+}
+
+/* The keys of JSON are different from each other: none is sought while they are taken over. */
+static void an_object_of_many_keys_is_read_at_once(void **state)
+{
+    (void)state;
+    enum { KEYS = 200000 };
+    dp_buf out;
+    dp_why why = {{0}};
+    dp_template *t;
+    json_t *const all = json_object();
+    json_t *const one = json_object();
+    for (int i = 0; i < KEYS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "k%d", KEYS - i);
+        CHECK(json_object_set_new(one, name, json_integer(i)) == 0);
+    }
+    CHECK(json_object_set_new(all, "o", one) == 0);
+    dp_buf_init(&out, 1 << 20);
+    CHECK_OK(dp_template_open(
+        &t, dp_view_text("{{ o|length }} {{ (o|dictsort)[0] }} {{ (o.items()|list)[0] }}"), &why));
+    CHECK_OK(dp_template_run(t, all, &out, &why));
+    CHECK(dp_view_equal(dp_buf_view(&out), dp_view_text("200000 ('k1', 199999) ('k200000', 0)")));
+    dp_template_close(t);
+    dp_buf_close(&out);
+    json_decref(all);
+}
+
 /* A dict or list that holds itself would never end. */
 static void a_namespace_that_holds_itself_ends(void **state)
 {
@@ -180,6 +231,8 @@ int main(void)
         cmocka_unit_test(json_is_that_of_python),
         cmocka_unit_test(faults_are_named_with_their_line),
         cmocka_unit_test(work_and_memory_are_bounded),
+        cmocka_unit_test(comparisons_are_bounded),
+        cmocka_unit_test(an_object_of_many_keys_is_read_at_once),
         cmocka_unit_test(a_namespace_that_holds_itself_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
