@@ -46,6 +46,16 @@ dp_status dp_jsonl_parse(dp_jsonl *jsonl, dp_view line, dp_why *why)
                : dp_why_set(why, DP_BADMSG, "not JSON at column %d: %s", error.column, error.text);
 }
 
+bool dp_jsonl_is_object(dp_view line)
+{
+    dp_jsonl jsonl = {0};
+    const bool parses = dp_jsonl_parse(&jsonl, line, NULL) == DP_OK;
+    const json_t *const root = jsonl.root;
+    const bool is = parses && json_is_object(root);
+    dp_jsonl_close(&jsonl);
+    return is;
+}
+
 dp_status dp_jsonl_read(dp_jsonl *jsonl, dp_view line, const char *field, dp_view *text,
                         dp_why *why)
 {

@@ -20,6 +20,8 @@ bool dp_jsonl_is_blank(dp_view line);
 /* Parses one line; root is NULL for a blank one, else any JSON value until the next call or close.
  * Accepts any bytes. DP_BADMSG (not JSON), DP_TOOBIG; why does not name the line. */
 DP_MUST dp_status dp_jsonl_parse(dp_jsonl *jsonl, dp_view line, dp_why *why);
+/* True for an object of JSON. Accepts any bytes. */
+bool dp_jsonl_is_object(dp_view line);
 /* The text of one line, lent until the next call or close: UTF-8, may hold NUL, empty for a blank
  * line. Accepts any bytes. DP_BADMSG (no object, no such field, not a text; other fields may be
  * anything), DP_TOOBIG; why does not name the line. */

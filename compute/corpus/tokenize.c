@@ -113,6 +113,16 @@ static bool skips(walk *w, const dp_tokenize_job *job, dp_status status, const d
     return true;
 }
 
+/* The sentence of a line that ends the work; whole: it could be read. */
+static dp_status end_at(const dp_tokenize_job *job, dp_status status, bool whole,
+                        const dp_why *named, dp_why *why)
+{
+    const bool tells =
+        whole && is_of_line(status) && !job->skip_bad_lines && job->skip_option != NULL;
+    return dp_why_set(why, status, "%s%s%s%s", named->text, tells ? "; " : "",
+                      tells ? job->skip_option : "", tells ? " counts such lines and goes on" : "");
+}
+
 static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *path, dp_why *why)
 {
     dp_jsonl jsonl = {0};
@@ -143,10 +153,7 @@ static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *pat
                                 inner.text[0] != '\0' ? inner.text : dp_status_text(status));
         }
         if (status != DP_OK && !(whole && skips(w, job, status, &named))) {
-            status = dp_why_set(why, status, "%s%s", named.text,
-                                whole && is_of_line(status) && !job->skip_bad_lines
-                                    ? "; --skip-bad-lines counts such lines and goes on"
-                                    : "");
+            status = end_at(job, status, whole, &named, why);
             break;
         }
     }
@@ -208,7 +215,13 @@ static dp_status walk_all(walk *w, const dp_tokenize_job *job, dp_why *why)
     return DP_OK;
 }
 
-/* Reads the first line that is not blank, unless the file is a pipe, which is read once. */
+/* Tells nothing of the lines of a file: it is blank, or would be skipped. */
+static bool is_passed_over(const dp_tokenize_job *job, dp_view line)
+{
+    return dp_jsonl_is_blank(line) || (job->skip_bad_lines && !dp_jsonl_is_object(line));
+}
+
+/* Reads the first line that tells, unless the file is a pipe, which is read once. */
 static bool first_is_document(const dp_tokenize_job *job, const char *path)
 {
     dp_document document;
@@ -220,7 +233,7 @@ static bool first_is_document(const dp_tokenize_job *job, const char *path)
     }
     dp_document_init(&document, NULL, NULL);
     dp_status status = dp_lines_next(&l, &line, NULL);
-    while (status == DP_OK && dp_jsonl_is_blank(line)) {
+    while (status == DP_OK && is_passed_over(job, line)) {
         status = dp_lines_next(&l, &line, NULL);
     }
     is = status == DP_OK && dp_document_is(&document, line, job->field);
@@ -290,6 +303,15 @@ static dp_status check_read_twice(const dp_tokenize_job *job, dp_why *why)
     return DP_OK;
 }
 
+/* The sentence of an input that gave nothing, with the lines of it that were skipped. */
+static dp_status gave_nothing(const walk *w, const char *sentence, dp_why *why)
+{
+    return w->bad_lines == 0
+               ? dp_why_set(why, DP_BADARG, "%s", sentence)
+               : dp_why_set(why, DP_BADARG, "%s; lines skipped: %" PRIu64 ", the first: %.260s",
+                            sentence, w->bad_lines, w->first_bad.text);
+}
+
 static dp_status train_tokenizer(dp_bpe **bpe, const dp_tokenize_job *job, bool apart, dp_why *why)
 {
     sampling s = {.field = job->field};
@@ -301,7 +323,8 @@ static dp_status train_tokenizer(dp_bpe **bpe, const dp_tokenize_job *job, bool 
     const bool ends = several_documents(job) && job->vocab > DP_BPE_TOKENS_MIN;
     dp_status status = walk_all(&w, job, why);
     if (status == DP_OK || status == DP_CLOSED) {
-        status = dp_bpe_train(bpe, dp_buf_view(&s.text), job->vocab - ends, why);
+        status = s.text.size == 0 ? gave_nothing(&w, "the text is empty", why)
+                                  : dp_bpe_train(bpe, dp_buf_view(&s.text), job->vocab - ends, why);
     }
     if (status == DP_OK && ends) {
         status = dp_bpe_add_special(*bpe, dp_view_text(end_of_text), &id);
@@ -465,6 +488,27 @@ static dp_status open_writing(writing *w, const dp_tokenize_job *job, const dp_b
                     : DP_OK;
 }
 
+/* Where no token was written: why. */
+static dp_status check_written(const writing *w, const dp_tokenize_job *job, dp_why *why)
+{
+    char within[64] = "";
+    char left_out[128] = "";
+    char sentence[256];
+    const uint64_t n = w->left_out + w->packer.left_out;
+    if (w->corpus.n_rows > 0 || w->corpus.tokens_here > 0) {
+        return DP_OK;
+    }
+    if (w->packs) {
+        snprintf(within, sizeof within, " in the first %zu tokens (model.context)", job->window);
+    }
+    if (n > 0) {
+        snprintf(left_out, sizeof left_out, ": %" PRIu64 " of %" PRIu64, n, w->documents);
+    }
+    snprintf(sentence, sizeof sentence, "there is no token in the input%s%s%s",
+             n > 0 ? "; documents without an answer" : "", n > 0 ? within : "", left_out);
+    return gave_nothing(&w->walk, sentence, why);
+}
+
 static dp_status write_all(writing *w, const dp_tokenize_job *job, const dp_bpe *bpe, bool apart,
                            dp_view json, dp_tokenized *made, dp_why *why)
 {
@@ -474,6 +518,7 @@ static dp_status write_all(writing *w, const dp_tokenize_job *job, const dp_bpe 
     if (w->packs) {
         DP_TRY(dp_window_packer_finish(&w->packer, why));
     }
+    DP_TRY(check_written(w, job, why));
     DP_TRY(dp_file_write(job->folder, DP_CORPUS_TOKENIZER, json, why));
     DP_TRY(keep_chat(job, why));
     DP_TRY(dp_corpus_finish(&w->corpus, &root, why));

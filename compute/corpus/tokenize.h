@@ -18,7 +18,8 @@ enum {
 
 typedef enum dp_input_format {
     /* by the name: .jsonl and .ndjson, .bin (ours or llm.c's), else text. If the first line of JSON
-     * lines is a document that document.h knows, and has no field of text: all are documents */
+     * lines (where bad ones are skipped, the first that is an object) is a document that document.h
+     * knows, and has no field of text: all are documents */
     DP_INPUT_AUTO,
     DP_INPUT_TEXT,
     DP_INPUT_JSONL,
@@ -41,6 +42,8 @@ typedef struct dp_tokenize_job {
     uint64_t shard_tokens;
     size_t window;       /* documents are packed into windows of so many tokens; 0: they are not */
     bool skip_bad_lines; /* of JSON lines: count them and go on */
+    /* Named where a bad line ends the work: what sets skip_bad_lines; NULL: nothing does. */
+    const char *skip_option;
 } dp_tokenize_job;
 
 typedef struct dp_tokenized {

@@ -300,6 +300,7 @@ static dp_status tokenize_files(const dp_prepare_job *job, const dp_file_list *f
                                 .folder = job->folder,
                                 .window = manifest->context,
                                 .skip_bad_lines = job->skip_bad_lines,
+                                .skip_option = "--skip-bad-lines",
                                 /* No token has less than a byte, but the end of a file. */
                                 .shard_tokens = shard_tokens_of(files->bytes + files->count)};
     if (dp_tokenize_keeps_apart(&tokenize)) {

@@ -244,8 +244,10 @@ static int encode(const arguments *args)
 
 int dp_data_tool(int argc, char **argv)
 {
-    arguments args = {
-        .job = {.field = "text", .vocab = 1024, .shard_tokens = DP_CORPUS_SHARD_TOKENS}};
+    arguments args = {.job = {.field = "text",
+                              .vocab = 1024,
+                              .shard_tokens = DP_CORPUS_SHARD_TOKENS,
+                              .skip_option = "--skip-bad-lines"}};
     if (argc < 1) {
         return usage();
     }

@@ -91,9 +91,18 @@ class Answers(SystemTest):
         done = self.dpnode("train", self.manifest, "--text", self.spoilt, "--out", out, "--steps", "1", "--json")
         self.assertEqual(done.returncode, 65, done)
         self.assertIn("spoilt.jsonl, line 12: not JSON", json.loads(done.stdout.splitlines()[-1])["error"]["why"])
+        self.assertIn("; --skip-bad-lines counts", json.loads(done.stdout.splitlines()[-1])["error"]["why"])
         data = next(e for e in self.train(self.spoilt, "out", "--steps", "1", "--skip-bad-lines") if e["event"] == "data")
         self.assertEqual(data["bad_lines"], 2)
         self.assertIn("spoilt.jsonl, line 12: not JSON", data["first_bad"])
+        done = self.dpnode("eval", out, "--data", self.spoilt, "--json")
+        self.assertEqual(done.returncode, 65, done)
+        self.assertIn("spoilt.jsonl, line 12: not JSON", json.loads(done.stdout)["error"]["why"])
+        self.assertNotIn("--skip-bad-lines", done.stdout)  # eval has no such option.
+        nothing = self.file("nothing.jsonl", "nothing\n")
+        done = self.dpnode("train", self.manifest, "--text", nothing, "--out", os.path.join(self.folder.path, "none"),
+                           "--skip-bad-lines", "--json")
+        self.assertIn("lines skipped: 1, the first: ", json.loads(done.stdout.splitlines()[-1])["error"]["why"])
         done = self.dpnode("data", "tokenize", self.spoilt, "--out", os.path.join(self.folder.path, "data"), "--skip-bad-lines")
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("2 lines were skipped; the first: ", done.stdout)

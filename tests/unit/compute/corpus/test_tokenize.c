@@ -450,7 +450,81 @@ static void documents_are_packed_where_a_window_is_given(void **state)
     CHECK(made.counts.cut == 0 && made.counts.left_out == 0);
     dp_buf_close(&bytes);
     d.job.window = 2; /* The prompts alone are longer. */
-    check_refused(&d, DP_BADARG, "no token in the input");
+    check_refused(&d, DP_BADARG,
+                  "there is no token in the input; documents without an answer in the first 2 "
+                  "tokens (model.context): 40 of 40; lines skipped: 1, the first: ");
+    d.job.n_paths = 0;
+    add_text(&d, "empty.jsonl", "{\"prompt\": \"sea and sky\", \"completion\": \"\"}\n");
+    check_refused(&d, DP_BADARG, "in the first 2 tokens (model.context): 1 of 1");
+    d.job.window = 0;
+    d.job.separator = ""; /* It would be learned. */
+    check_refused(&d, DP_BADARG, "documents without an answer: 1 of 1");
+    desk_close(&d);
+}
+
+/* A tokenizer of bytes with two special tokens; the job takes it. */
+static void give_tokenizer(desk *d, char path[TEMPDIR_FILE_MAX])
+{
+    dp_bpe *bpe;
+    dp_buf json;
+    uint32_t id;
+    dp_buf_init(&json, BUF_MAX);
+    CHECK_OK(dp_bpe_train(&bpe, dp_view_text("sea and sky"), 256, NULL));
+    CHECK_OK(dp_bpe_add_special(bpe, dp_view_text("<|im_start|>"), &id));
+    CHECK_OK(dp_bpe_add_special(bpe, dp_view_text("<|im_end|>"), &id));
+    CHECK_OK(dp_bpe_save(bpe, &json));
+    CHECK_OK(dp_file_write(d->dir.path, "tokenizer.json", dp_buf_view(&json), NULL));
+    d->job.tokenizer = tempdir_file(&d->dir, "tokenizer.json", path);
+    dp_buf_close(&json);
+    dp_bpe_close(bpe);
+}
+
+/* Skipping them all must not hide why. */
+static void a_file_of_bad_lines_alone_names_the_first(void **state)
+{
+    (void)state;
+    char path[TEMPDIR_FILE_MAX];
+    desk d;
+    desk_open(&d);
+    d.job.skip_bad_lines = true;
+    add_text(&d, "bad.jsonl", "{\"body\": \"sea\"}\nnothing\n");
+    check_refused(&d, DP_BADARG, "; lines skipped: 2, the first: ");
+    check_refused(&d, DP_BADARG, "bad.jsonl, line 1: no object with a text");
+    give_tokenizer(&d, path);
+    check_refused(&d, DP_BADARG, "; lines skipped: 2, the first: ");
+    check_refused(&d, DP_BADARG, "bad.jsonl, line 1: no object with a text");
+    desk_close(&d);
+}
+
+/* The first line that is an object does. */
+static void a_bad_first_line_does_not_decide(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    add_text(&d, "a.jsonl",
+             "{\"prompt\": \"cut off\n[1]\n{\"prompt\": \"sea\", \"completion\": \"sky\"}\n");
+    CHECK(!dp_tokenize_keeps_apart(&d.job));
+    d.job.skip_bad_lines = true;
+    CHECK(dp_tokenize_keeps_apart(&d.job));
+    const dp_tokenized made = run(&d);
+    CHECK(made.documents == 1 && made.counts.bad_lines == 2 && made.counts.apart);
+    desk_close(&d);
+}
+
+/* Those who have no such option are not told of one. */
+static void an_option_to_skip_lines_is_told_where_there_is_one(void **state)
+{
+    (void)state;
+    desk d;
+    dp_tokenized made;
+    dp_why why = {{0}};
+    desk_open(&d);
+    add_text(&d, "a.jsonl", "nothing\n");
+    CHECK_STATUS(dp_tokenize(&d.job, &made, &why), DP_BADMSG);
+    CHECK(strstr(why.text, "skip") == NULL);
+    d.job.skip_option = "--leave-out";
+    check_refused(&d, DP_BADMSG, "; --leave-out counts such lines and goes on");
     desk_close(&d);
 }
 
@@ -472,23 +546,6 @@ static void the_first_line_decides_whether_documents_are_kept_apart(void **state
     CHECK(dp_tokenize_keeps_apart(&d.job));
     check_refused(&d, DP_BADARG, "b.txt is not JSON lines");
     desk_close(&d);
-}
-
-/* A tokenizer of bytes with two special tokens; the job takes it. */
-static void give_tokenizer(desk *d, char path[TEMPDIR_FILE_MAX])
-{
-    dp_bpe *bpe;
-    dp_buf json;
-    uint32_t id;
-    dp_buf_init(&json, BUF_MAX);
-    CHECK_OK(dp_bpe_train(&bpe, dp_view_text("sea and sky"), 256, NULL));
-    CHECK_OK(dp_bpe_add_special(bpe, dp_view_text("<|im_start|>"), &id));
-    CHECK_OK(dp_bpe_add_special(bpe, dp_view_text("<|im_end|>"), &id));
-    CHECK_OK(dp_bpe_save(bpe, &json));
-    CHECK_OK(dp_file_write(d->dir.path, "tokenizer.json", dp_buf_view(&json), NULL));
-    d->job.tokenizer = tempdir_file(&d->dir, "tokenizer.json", path);
-    dp_buf_close(&json);
-    dp_bpe_close(bpe);
 }
 
 /* The text of all tokens with a loss. */
@@ -583,6 +640,9 @@ int main(void)
         cmocka_unit_test(prompts_and_answers_become_documents_that_are_kept_apart),
         cmocka_unit_test(a_skipped_line_leaves_no_trace),
         cmocka_unit_test(documents_are_packed_where_a_window_is_given),
+        cmocka_unit_test(a_file_of_bad_lines_alone_names_the_first),
+        cmocka_unit_test(a_bad_first_line_does_not_decide),
+        cmocka_unit_test(an_option_to_skip_lines_is_told_where_there_is_one),
         cmocka_unit_test(the_first_line_decides_whether_documents_are_kept_apart),
         cmocka_unit_test(of_a_chat_the_assistant_is_learned),
         cmocka_unit_test(a_template_that_cannot_be_used_is_told_by_chats_alone),
