@@ -214,6 +214,22 @@ dp_status dp_template_run(const dp_template *t, json_t *variables, dp_buf *out, 
     return status;
 }
 
+/* A copy of a source whose line ends, CR LF or CR as well, are LF, as Jinja reads it. */
+static dp_status copy_source(dp_template *t, dp_view source)
+{
+    DP_TRY(dp_text_join(&t->arena, source, (dp_view){0}, &t->source));
+    uint8_t *const text = (uint8_t *)(uintptr_t)t->source.data; /* our own copy */
+    size_t size = 0;
+    for (size_t i = 0; i < source.size; i++) {
+        const bool pair =
+            source.data[i] == '\r' && i + 1 < source.size && source.data[i + 1] == '\n';
+        text[size++] = source.data[i] == '\r' ? '\n' : source.data[i];
+        i += pair;
+    }
+    t->source.size = size;
+    return DP_OK;
+}
+
 dp_status dp_template_open(dp_template **out, dp_view source, dp_why *why)
 {
     enum { TREE_BYTES_MAX = 512 << 20 };
@@ -227,7 +243,7 @@ dp_status dp_template_open(dp_template **out, dp_view source, dp_why *why)
         return DP_NOMEM;
     }
     t->arena.bound = TREE_BYTES_MAX;
-    dp_status status = dp_text_join(&t->arena, source, (dp_view){0}, &t->source);
+    dp_status status = copy_source(t, source);
     if (status == DP_OK) {
         status = dp_template_lex(&t->arena, t->source, &lexemes, why);
     }

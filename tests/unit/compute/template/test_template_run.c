@@ -58,6 +58,15 @@ static void blanks_are_trimmed_as_transformers_does(void **state)
     check("{{ 1 }} {% if true %}x{% endif %}", "{}", "1 x");
 }
 
+static void line_ends_of_other_systems_become_ours(void **state)
+{
+    (void)state;
+    check("{% if true %}\r\na\r\n{% endif %}\r\nb\r\n", "{}", "a\nb");
+    check("{% if true %}\ra\r{% endif %}\r\rb\r", "{}", "a\n\nb");
+    check("{{ 'a\r\nb' }}{{ 'a\\r\\nb' }}", "{}", "a\nba\r\nb");
+    check_bad("\r\r\n{{ 1|frob }}", "{}", DP_UNSUPPORTED, "line 3 of the template");
+}
+
 static void what_is_set_in_a_loop_stays_there(void **state)
 {
     (void)state;
@@ -225,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blanks_are_trimmed_as_transformers_does),
+        cmocka_unit_test(line_ends_of_other_systems_become_ours),
         cmocka_unit_test(what_is_set_in_a_loop_stays_there),
         cmocka_unit_test(loops_know_where_they_are),
         cmocka_unit_test(expressions_have_the_order_of_jinja),
