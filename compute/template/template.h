@@ -6,8 +6,8 @@
  * attribute of a namespace), macro, generation. Expressions: those of Jinja but star arguments.
  * Filters, methods, tests and functions: the tables of template_filters.c, template_texts.c and
  * template_calls.c. Blocks are trimmed as transformers does it (trim_blocks, lstrip_blocks). Any
- * other word is refused with its name. Letters have the case of ASCII alone. strftime_now is not
- * defined: a text must not depend on the day when it is made.
+ * other word, and an argument that is not known, is refused with its name. Letters have the case of
+ * ASCII alone. strftime_now is not defined: a text must not depend on the day when it is made.
  *
  * A template and its variables may be any bytes: a step, a nesting or a byte beyond the bounds
  * below ends the work with a sentence. */

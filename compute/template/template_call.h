@@ -16,6 +16,9 @@ typedef struct dp_call {
 typedef struct dp_call_row {
     const char *name;
     dp_status (*run)(const dp_call *c);
+    /* Names of its arguments, in their order: "-" is known by its place alone, "..." are any more
+     * by their places. NULL: it looks itself. */
+    const char *takes;
 } dp_call_row;
 
 /* template_texts.c: methods of texts, and filters that are the same; each ends with a NULL name. */
@@ -24,6 +27,8 @@ extern const dp_call_row dp_call_text_filters[];
 /* template_filters.c: the other filters, and the methods of objects. */
 extern const dp_call_row dp_call_filters[];
 extern const dp_call_row dp_call_dict_methods[];
+/* Refuses arguments that a row does not take. kind: "filter" ... DP_UNSUPPORTED. */
+DP_MUST dp_status dp_call_check(const dp_call *c, const dp_call_row *row, const char *kind);
 /* The items of a list, or an attribute of each, as texts with something between them. */
 DP_MUST dp_status dp_call_join(const dp_call *c, dp_view between, dp_view attribute,
                                const dp_template_list *list);
@@ -37,7 +42,7 @@ static inline dp_status dp_call_refuse(const dp_call *c, const char *what)
 
 static inline const dp_value *dp_call_argument(const dp_call *c, size_t index, const char *name)
 {
-    return dp_argument(c->arguments, index, name);
+    return dp_argument(c->arguments, index, dp_view_text(name != NULL ? name : ""));
 }
 
 static inline dp_status dp_call_text(const dp_call *c, dp_view *text)

@@ -7,6 +7,57 @@ typedef dp_template_node node;
 
 /* ---- The tables. */
 
+/* The next word of a list of names; empty behind the last. */
+static dp_view next_word(const char **at)
+{
+    *at += strspn(*at, " ");
+    const size_t size = strcspn(*at, " ");
+    const dp_view word = dp_view_of((const uint8_t *)*at, size);
+    *at += size;
+    return word;
+}
+
+/* How many arguments there may be by their places, and where one with this name would stand; that
+ * is SIZE_MAX for a name that is not taken. */
+static size_t places_of(const char *takes, dp_view name, size_t *place)
+{
+    size_t count = 0;
+    *place = SIZE_MAX;
+    for (dp_view word = next_word(&takes); word.size > 0; word = next_word(&takes)) {
+        if (dp_view_equal(word, dp_view_text("..."))) {
+            return SIZE_MAX;
+        }
+        *place = dp_view_equal(word, name) ? count : *place;
+        count++;
+    }
+    return count;
+}
+
+dp_status dp_call_check(const dp_call *c, const dp_call_row *row, const char *kind)
+{
+    const dp_arguments *const a = c->arguments;
+    const size_t unnamed = a->count - a->n_names;
+    size_t place;
+    if (row->takes == NULL) {
+        return DP_OK;
+    }
+    const size_t most = places_of(row->takes, dp_view_text(""), &place);
+    if (unnamed > most) {
+        return dp_run_fail(c->run, c->node, DP_UNSUPPORTED,
+                           "the %s '%s' takes no more than %zu arguments", kind, row->name, most);
+    }
+    for (size_t i = 0; i < a->n_names; i++) {
+        DP_IGNORE(places_of(row->takes, a->names[i], &place) == 0);
+        if (place == SIZE_MAX || place < unnamed) {
+            return dp_run_fail(c->run, c->node, DP_UNSUPPORTED,
+                               "the %s '%s' has no argument '%.*s' here", kind, row->name,
+                               (int)(a->names[i].size < 64 ? a->names[i].size : 64),
+                               (const char *)a->names[i].data);
+        }
+    }
+    return DP_OK;
+}
+
 /* The row of the node's word in either table. */
 static dp_status run_row(const dp_call *c, const dp_call_row *rows, const dp_call_row *more,
                          const char *kind)
@@ -14,6 +65,7 @@ static dp_status run_row(const dp_call *c, const dp_call_row *rows, const dp_cal
     const dp_view name = c->node->text;
     for (const dp_call_row *row = rows; row->name != NULL; row++) {
         if (dp_view_equal(name, dp_view_text(row->name))) {
+            DP_TRY(dp_call_check(c, row, kind));
             return row->run(c);
         }
     }
@@ -35,7 +87,7 @@ dp_status dp_run_filter(dp_run *run, const node *n, const dp_value *subject,
 dp_status dp_run_method(dp_run *run, const node *n, const dp_value *subject,
                         const dp_arguments *arguments, dp_value *out)
 {
-    static const dp_call_row none[] = {{NULL, NULL}};
+    static const dp_call_row none[] = {{NULL, NULL, NULL}};
     const dp_call c = {run, n, subject, arguments, out};
     return run_row(&c,
                    subject->kind == DP_TEXT   ? dp_call_text_methods
@@ -132,6 +184,11 @@ dp_status dp_run_test(dp_run *run, const node *n, const dp_value *subject,
                       const dp_arguments *arguments, bool *holds)
 {
     bool known;
+    if (arguments->n_names > 0) {
+        return dp_run_fail(run, n, DP_UNSUPPORTED, "the test '%.*s' has no argument with a name",
+                           (int)(n->text.size < 64 ? n->text.size : 64),
+                           (const char *)n->text.data);
+    }
     if (arguments->count == 1) {
         return test_against(run, n, subject, &arguments->values[0], holds);
     }
@@ -200,11 +257,11 @@ static dp_status do_raise(const dp_call *c)
                        (int)(text.size < 200 ? text.size : 200), (const char *)text.data);
 }
 
-static const dp_call_row functions[] = {{"namespace", do_namespace},
-                                        {"range", do_range},
-                                        {"dict", named_dict},
-                                        {"raise_exception", do_raise},
-                                        {NULL, NULL}};
+static const dp_call_row functions[] = {{"namespace", do_namespace, NULL},
+                                        {"range", do_range, NULL},
+                                        {"dict", named_dict, NULL},
+                                        {"raise_exception", do_raise, "message"},
+                                        {NULL, NULL, NULL}};
 
 const char *dp_run_function_name(unsigned function)
 {
@@ -215,5 +272,6 @@ dp_status dp_run_function(dp_run *run, const node *n, unsigned function,
                           const dp_arguments *arguments, dp_value *out)
 {
     const dp_call c = {run, n, NULL, arguments, out};
+    DP_TRY(dp_call_check(&c, &functions[function], "function"));
     return functions[function].run(&c);
 }

@@ -37,14 +37,14 @@ dp_status dp_run_equal(dp_run *run, const node *n, const dp_value *a, const dp_v
     return dp_run_charge(run, n, all - left);
 }
 
-const dp_value *dp_argument(const dp_arguments *a, size_t index, const char *name)
+const dp_value *dp_argument(const dp_arguments *a, size_t index, dp_view name)
 {
     const size_t unnamed = a->count - a->n_names;
     if (index < unnamed) {
         return &a->values[index];
     }
-    for (size_t i = 0; name != NULL && i < a->n_names; i++) {
-        if (dp_view_equal(a->names[i], dp_view_text(name))) {
+    for (size_t i = 0; i < a->n_names; i++) {
+        if (dp_view_equal(a->names[i], name)) {
             return &a->values[unnamed + i];
         }
     }
@@ -106,6 +106,43 @@ dp_value dp_run_attribute(const dp_value *value, dp_view name)
 {
     const dp_value *const found = value->kind == DP_DICT ? dp_dict_get(value->u.dict, name) : NULL;
     return found != NULL ? *found : (dp_value){.kind = DP_UNDEFINED};
+}
+
+static bool is_place(dp_view name, size_t *place)
+{
+    *place = 0;
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] < '0' || name.data[i] > '9' || i == 9) {
+            return false;
+        }
+        *place = 10 * *place + (name.data[i] - '0');
+    }
+    return name.size > 0;
+}
+
+dp_status dp_run_path(dp_run *run, const node *n, const dp_value *value, dp_view names,
+                      const dp_value *otherwise, dp_value *out)
+{
+    size_t at = 0;
+    *out = *value;
+    do {
+        size_t end = at;
+        size_t place;
+        while (end < names.size && names.data[end] != '.') {
+            end++;
+        }
+        const dp_view name = dp_text_cut(names, at, end - at);
+        if (out->kind == DP_UNDEFINED) {
+            return dp_run_fail(run, n, DP_BADARG, "an item is undefined and has no '%.*s'",
+                               (int)(name.size < 64 ? name.size : 64), (const char *)name.data);
+        }
+        *out = out->kind != DP_LIST || !is_place(name, &place) ? dp_run_attribute(out, name)
+               : place < out->u.list->count                    ? out->u.list->items[place]
+                                                               : (dp_value){.kind = DP_UNDEFINED};
+        *out = out->kind == DP_UNDEFINED && otherwise != NULL ? *otherwise : *out;
+        at = end + 1;
+    } while (at <= names.size);
+    return DP_OK;
 }
 
 /* ---- Names. */
@@ -297,20 +334,38 @@ dp_status dp_run_capture(dp_run *run, const node *body, dp_view *text)
     return keep(run, status, &buf, text);
 }
 
+/* Refuses what is no argument of a macro, or is given by its place already. */
+static dp_status check_arguments(const dp_run *run, const node *n, const node *macro,
+                                 const dp_arguments *a)
+{
+    const size_t unnamed = a->count - a->n_names;
+    if (unnamed > macro->n_names) {
+        return dp_run_fail(run, n, DP_BADARG, "the macro takes %zu arguments at most",
+                           macro->n_names);
+    }
+    for (size_t i = 0; i < a->n_names; i++) {
+        size_t at = unnamed;
+        while (at < macro->n_names && !dp_view_equal(a->names[i], macro->names[at])) {
+            at++;
+        }
+        if (at == macro->n_names) {
+            return dp_run_fail(run, n, DP_BADARG, "the macro has no argument '%.*s' here",
+                               (int)(a->names[i].size < 64 ? a->names[i].size : 64),
+                               (const char *)a->names[i].data);
+        }
+    }
+    return DP_OK;
+}
+
 /* The parameters of a macro from its arguments, as its first locals. */
 static dp_status bind_arguments(dp_run *run, const node *n, const node *macro,
                                 const dp_arguments *arguments)
 {
     const node *otherwise = macro->list;
-    if (arguments->count - arguments->n_names > macro->n_names) {
-        return dp_run_fail(run, n, DP_BADARG, "the macro takes %zu arguments at most",
-                           macro->n_names);
-    }
+    DP_TRY(check_arguments(run, n, macro, arguments));
     for (size_t i = 0; i < macro->n_names; i++, otherwise = otherwise->next) {
-        char name[64];
         const dp_view word = macro->names[i];
-        snprintf(name, sizeof name, "%.*s", (int)word.size, (const char *)word.data);
-        const dp_value *const given = dp_argument(arguments, i, name);
+        const dp_value *const given = dp_argument(arguments, i, word);
         dp_value value = given != NULL ? *given : otherwise->value;
         if (given == NULL && !(otherwise->kind == DP_NODE_VALUE)) {
             DP_TRY(dp_run_eval(run, otherwise, &value));

@@ -60,17 +60,114 @@ static dp_status do_get(const dp_call *c)
 
 /* ---- Filters. */
 
+/* The beginning of each inner line: a number of blanks, or a text. */
+static dp_status indent_of(const dp_call *c, const dp_value *given, dp_view *indent)
+{
+    enum { BLANKS_MAX = 64 };
+    static const char blanks[BLANKS_MAX + 1] =
+        "                                                                ";
+    if (given->kind == DP_TEXT) {
+        *indent = given->u.text;
+        return DP_OK;
+    }
+    const int64_t count = given->kind == DP_INT    ? given->u.integer
+                          : given->kind == DP_BOOL ? given->u.truth
+                                                   : BLANKS_MAX + 1;
+    if (count > BLANKS_MAX) {
+        return dp_call_refuse(c, "takes 0 to 64 blanks, or a text");
+    }
+    *indent = dp_view_of((const uint8_t *)blanks, count > 0 ? (size_t)count : 0);
+    return DP_OK;
+}
+
+static dp_status json_style(const dp_call *c, dp_json_style *style)
+{
+    const dp_value *const ascii = dp_call_argument(c, 0, "ensure_ascii");
+    const dp_value *const indent = dp_call_argument(c, 1, "indent");
+    const dp_value *const signs = dp_call_argument(c, 2, "separators");
+    *style = (dp_json_style){.ascii_alone = ascii != NULL && dp_value_true(ascii),
+                             .lines = indent != NULL && indent->kind != DP_NONE,
+                             .colon = dp_view_text(": ")};
+    style->comma = dp_view_text(style->lines ? "," : ", ");
+    if (style->lines) {
+        DP_TRY(indent_of(c, indent, &style->indent));
+    }
+    if (signs == NULL || signs->kind == DP_NONE) {
+        return DP_OK;
+    }
+    const dp_template_list *const two = signs->kind == DP_LIST ? signs->u.list : NULL;
+    if (two == NULL || two->count != 2 || two->items[0].kind != DP_TEXT ||
+        two->items[1].kind != DP_TEXT) {
+        return dp_call_refuse(c, "has two texts as separators");
+    }
+    style->comma = two->items[0].u.text;
+    style->colon = two->items[1].u.text;
+    return DP_OK;
+}
+
+static int entry_order(const void *a, const void *b)
+{
+    const dp_template_entry *const x = a;
+    const dp_template_entry *const y = b;
+    const size_t least = x->key.size < y->key.size ? x->key.size : y->key.size;
+    const int order = least > 0 ? memcmp(x->key.data, y->key.data, least) : 0;
+    return order != 0 ? order : (x->key.size > y->key.size) - (x->key.size < y->key.size);
+}
+
+static dp_status sorted_at(const dp_call *c, const dp_value *of, unsigned depth, dp_value *out);
+
+static dp_status sorted_dict(const dp_call *c, const dp_template_dict *of, unsigned depth,
+                             dp_value *out)
+{
+    DP_TRY(dp_value_dict(&c->run->arena, out));
+    for (size_t i = 0; i < of->count; i++) {
+        dp_value value;
+        DP_TRY(sorted_at(c, &of->entries[i].value, depth + 1, &value));
+        DP_TRY(dp_dict_add(&c->run->arena, out->u.dict, of->entries[i].key, value));
+    }
+    if (of->count > 0) {
+        qsort(out->u.dict->entries, of->count, sizeof *of->entries, entry_order);
+    }
+    return DP_OK;
+}
+
+/* A copy whose objects have their keys in order.
+ * NOLINTNEXTLINE(misc-no-recursion): bounded by depth */
+static dp_status sorted_at(const dp_call *c, const dp_value *of, unsigned depth, dp_value *out)
+{
+    if (depth > DP_TEMPLATE_DEPTH_MAX) {
+        return dp_run_fail(c->run, c->node, DP_TOOBIG, "a value nests too deep");
+    }
+    DP_TRY(dp_run_charge(c->run, c->node, 1));
+    if (of->kind == DP_DICT) {
+        return sorted_dict(c, of->u.dict, depth, out);
+    }
+    *out = *of;
+    if (of->kind != DP_LIST) {
+        return DP_OK;
+    }
+    DP_TRY(dp_value_list(&c->run->arena, out));
+    for (size_t i = 0; i < of->u.list->count; i++) {
+        dp_value item;
+        DP_TRY(sorted_at(c, &of->u.list->items[i], depth + 1, &item));
+        DP_TRY(dp_list_add(&c->run->arena, out->u.list, item));
+    }
+    return DP_OK;
+}
+
 static dp_status do_tojson(const dp_call *c)
 {
     dp_buf buf;
     dp_view made;
-    const dp_value *const indent = dp_call_argument(c, 0, "indent");
-    int spaces = -1;
-    if (indent != NULL && indent->kind == DP_INT && indent->u.integer >= 0) {
-        spaces = indent->u.integer > 16 ? 16 : (int)indent->u.integer;
+    dp_json_style style;
+    dp_value of = *c->of;
+    const dp_value *const sorts = dp_call_argument(c, 3, "sort_keys");
+    DP_TRY(json_style(c, &style));
+    if (sorts != NULL && dp_value_true(sorts)) {
+        DP_TRY(sorted_at(c, c->of, 0, &of));
     }
     dp_buf_init(&buf, DP_TEMPLATE_TEXT_MAX);
-    dp_status status = dp_value_write_json(c->of, spaces, &buf);
+    dp_status status = dp_value_write_json(&of, &style, &buf);
     if (status == DP_BADARG) {
         status = dp_call_refuse(c, "is of a value that JSON does not have");
     }
@@ -124,13 +221,18 @@ static dp_status do_last(const dp_call *c)
 static dp_status do_join(const dp_call *c)
 {
     dp_value list;
-    const dp_value *const between = dp_call_argument(c, 0, "d");
+    dp_view between = dp_view_of(NULL, 0);
+    dp_view path = dp_view_of(NULL, 0);
+    const dp_value *const given = dp_call_argument(c, 0, "d");
     const dp_value *const attribute = dp_call_argument(c, 1, "attribute");
-    const bool named = attribute != NULL && attribute->kind == DP_TEXT;
     DP_TRY(dp_call_items(c, &list));
-    return dp_call_join(
-        c, between != NULL && between->kind == DP_TEXT ? between->u.text : dp_view_of(NULL, 0),
-        named ? attribute->u.text : dp_view_of(NULL, 0), list.u.list);
+    if (given != NULL) {
+        DP_TRY(dp_run_text(c->run, c->node, given, &between));
+    }
+    if (attribute != NULL && attribute->kind != DP_NONE) {
+        DP_TRY(dp_call_text_argument(c, 1, "attribute", &path));
+    }
+    return dp_call_join(c, between, path, list.u.list);
 }
 
 static dp_status do_default(const dp_call *c)
@@ -187,10 +289,14 @@ static dp_status do_int(const dp_call *c)
 static dp_status do_float(const dp_call *c)
 {
     double real = 0;
+    const dp_value *const otherwise = dp_call_argument(c, 0, "default");
     if (dp_value_is_number(c->of)) {
         real = dp_value_real(c->of);
     } else if (c->of->kind != DP_TEXT || !real_of(c->of->u.text, &real)) {
         real = 0;
+        if (otherwise != NULL) {
+            return dp_call_give(c, *otherwise);
+        }
     }
     return dp_call_give(c, (dp_value){.kind = DP_FLOAT, .u.real = real});
 }
@@ -247,6 +353,19 @@ static dp_status do_unique(const dp_call *c)
     return DP_OK;
 }
 
+/* The arguments behind the first ones, with their names. */
+static dp_arguments rest_of(const dp_call *c, size_t used)
+{
+    const dp_arguments *const a = c->arguments;
+    if (a->count <= used) {
+        return (dp_arguments){.count = 0};
+    }
+    return (dp_arguments){.values = &a->values[used],
+                          .count = a->count - used,
+                          .names = a->names,
+                          .n_names = a->n_names};
+}
+
 /* The items, or some attribute of them, for which a test holds, or not. */
 static dp_status choose(const dp_call *c, bool by_attribute, bool holds_wanted)
 {
@@ -262,17 +381,17 @@ static dp_status choose(const dp_call *c, bool by_attribute, bool holds_wanted)
     }
     DP_TRY(dp_call_items(c, &list));
     DP_TRY(dp_value_list(&c->run->arena, c->out));
-    const size_t used = first + 1;
-    const size_t count = c->arguments->count;
-    const dp_arguments rest = {.values = count > used ? &c->arguments->values[used] : NULL,
-                               .count = count > used ? count - used : 0};
+    const dp_arguments rest = rest_of(c, first + 1);
     node named = *c->node;
     named.text = test != NULL ? test->u.text : dp_view_text("");
     for (size_t i = 0; i < list.u.list->count; i++) {
         const dp_value *const item = &list.u.list->items[i];
-        const dp_value of = by_attribute ? dp_run_attribute(item, attribute) : *item;
-        bool holds = dp_value_true(&of);
+        dp_value of = *item;
         DP_TRY(dp_run_charge(c->run, c->node, 1));
+        if (by_attribute) {
+            DP_TRY(dp_run_path(c->run, c->node, item, attribute, NULL, &of));
+        }
+        bool holds = dp_value_true(&of);
         if (test != NULL) {
             DP_TRY(dp_run_test(c->run, &named, &of, &rest, &holds));
         }
@@ -303,49 +422,59 @@ static dp_status do_reject(const dp_call *c)
     return choose(c, false, false);
 }
 
+/* An attribute of each item. */
+static dp_status map_attribute(const dp_call *c, const dp_template_list *list,
+                               dp_template_list *made)
+{
+    static const dp_call_row row = {"map", NULL, "attribute default"};
+    dp_view path = dp_view_of(NULL, 0);
+    const dp_value *const otherwise = dp_call_argument(c, SIZE_MAX, "default");
+    const bool has = otherwise != NULL && otherwise->kind != DP_NONE;
+    DP_TRY(dp_call_check(c, &row, "filter"));
+    DP_TRY(dp_call_text_argument(c, SIZE_MAX, "attribute", &path));
+    for (size_t i = 0; i < list->count; i++) {
+        dp_value value;
+        DP_TRY(dp_run_charge(c->run, c->node, 1));
+        DP_TRY(dp_run_path(c->run, c->node, &list->items[i], path, has ? otherwise : NULL, &value));
+        DP_TRY(dp_list_add(&c->run->arena, made, value));
+    }
+    return DP_OK;
+}
+
+/* Each item as a filter changes it, with the arguments behind its name. */
+static dp_status map_filter(const dp_call *c, const dp_template_list *list, dp_template_list *made)
+{
+    node named = *c->node;
+    const dp_arguments rest = rest_of(c, 1);
+    DP_TRY(dp_call_text_argument(c, 0, NULL, &named.text));
+    for (size_t i = 0; i < list->count; i++) {
+        dp_value value;
+        DP_TRY(dp_run_charge(c->run, c->node, 1));
+        if (++c->run->depth > DP_TEMPLATE_DEPTH_MAX) { /* map('map') */
+            return dp_call_refuse(c, "nests too deep");
+        }
+        DP_TRY(dp_run_filter(c->run, &named, &list->items[i], &rest, &value));
+        c->run->depth--;
+        DP_TRY(dp_list_add(&c->run->arena, made, value));
+    }
+    return DP_OK;
+}
+
 static dp_status do_map(const dp_call *c)
 {
     dp_value list;
     dp_value made;
-    const dp_value *const attribute = dp_call_argument(c, SIZE_MAX, "attribute");
-    const dp_value *const filter = dp_call_argument(c, 0, NULL);
-    const dp_value *const by = attribute != NULL ? attribute : filter;
-    if (by == NULL || by->kind != DP_TEXT) {
-        return dp_call_refuse(c, "needs the name of an attribute or of a filter");
-    }
     DP_TRY(dp_call_items(c, &list));
     DP_TRY(dp_value_list(&c->run->arena, &made));
-    node named = *c->node;
-    named.text = by->u.text;
-    const dp_arguments none = {.count = 0};
-    for (size_t i = 0; i < list.u.list->count; i++) {
-        dp_value value = dp_run_attribute(&list.u.list->items[i], by->u.text);
-        DP_TRY(dp_run_charge(c->run, c->node, 1));
-        if (attribute == NULL) {
-            if (++c->run->depth > DP_TEMPLATE_DEPTH_MAX) { /* map('map') */
-                return dp_call_refuse(c, "nests too deep");
-            }
-            DP_TRY(dp_run_filter(c->run, &named, &list.u.list->items[i], &none, &value));
-            c->run->depth--;
-        }
-        DP_TRY(dp_list_add(&c->run->arena, made.u.list, value));
-    }
+    DP_TRY(c->arguments->count == c->arguments->n_names ? map_attribute(c, list.u.list, made.u.list)
+                                                        : map_filter(c, list.u.list, made.u.list));
     return dp_call_give(c, made);
-}
-
-static int entry_order(const void *a, const void *b)
-{
-    const dp_template_entry *const x = a;
-    const dp_template_entry *const y = b;
-    const size_t least = x->key.size < y->key.size ? x->key.size : y->key.size;
-    const int order = least > 0 ? memcmp(x->key.data, y->key.data, least) : 0;
-    return order != 0 ? order : (x->key.size > y->key.size) - (x->key.size < y->key.size);
 }
 
 static dp_status do_dictsort(const dp_call *c)
 {
-    if (c->of->kind != DP_DICT || c->arguments->count > 0) {
-        return dp_call_refuse(c, "is of an object, without arguments");
+    if (c->of->kind != DP_DICT) {
+        return dp_call_refuse(c, "is of an object");
     }
     const dp_template_dict *const from = c->of->u.dict;
     dp_value sorted;
@@ -365,23 +494,27 @@ static dp_status do_indent(const dp_call *c)
 {
     dp_view text;
     dp_view made;
+    dp_view indent = dp_view_text("    ");
     dp_buf buf;
     const dp_value *const width = dp_call_argument(c, 0, "width");
     const dp_value *const first = dp_call_argument(c, 1, "first");
-    const int64_t spaces = width != NULL && width->kind == DP_INT ? width->u.integer : 4;
+    const dp_value *const blank = dp_call_argument(c, 2, "blank");
+    const bool all = blank != NULL && dp_value_true(blank);
     DP_TRY(dp_call_text(c, &text));
-    if (spaces < 0 || spaces > 64) {
-        return dp_call_refuse(c, "takes 0 to 64 blanks");
+    if (width != NULL) {
+        DP_TRY(indent_of(c, width, &indent));
     }
     dp_status status = DP_OK;
-    bool begins = first != NULL && dp_value_true(first);
     dp_buf_init(&buf, DP_TEMPLATE_TEXT_MAX);
+    if (first != NULL && dp_value_true(first)) {
+        status = dp_buf_append(&buf, indent);
+    }
     for (size_t i = 0; i < text.size && status == DP_OK; i++) {
-        for (int64_t s = 0; begins && text.data[i] != '\n' && s < spaces && status == DP_OK; s++) {
-            status = dp_buf_append(&buf, dp_view_text(" "));
+        const bool filled = i + 1 < text.size && text.data[i + 1] != '\n';
+        status = dp_buf_append(&buf, dp_text_cut(text, i, 1));
+        if (status == DP_OK && text.data[i] == '\n' && (all || filled)) {
+            status = dp_buf_append(&buf, indent);
         }
-        begins = text.data[i] == '\n';
-        status = status == DP_OK ? dp_buf_append(&buf, dp_text_cut(text, i, 1)) : status;
     }
     if (status == DP_OK) {
         status = dp_text_join(&c->run->arena, dp_buf_view(&buf), dp_view_of(NULL, 0), &made);
@@ -390,31 +523,35 @@ static dp_status do_indent(const dp_call *c)
     return status == DP_OK ? dp_call_give_text(c, made) : status;
 }
 
-const dp_call_row dp_call_filters[] = {{"tojson", do_tojson},
-                                       {"length", do_length},
-                                       {"count", do_length},
-                                       {"first", do_first},
-                                       {"last", do_last},
-                                       {"join", do_join},
-                                       {"default", do_default},
-                                       {"d", do_default},
-                                       {"string", do_string},
-                                       {"safe", do_safe},
-                                       {"int", do_int},
-                                       {"float", do_float},
-                                       {"abs", do_abs},
-                                       {"list", do_list},
-                                       {"items", do_items},
-                                       {"dictsort", do_dictsort},
-                                       {"selectattr", do_selectattr},
-                                       {"rejectattr", do_rejectattr},
-                                       {"select", do_select},
-                                       {"reject", do_reject},
-                                       {"map", do_map},
-                                       {"reverse", do_reverse},
-                                       {"unique", do_unique},
-                                       {"indent", do_indent},
-                                       {NULL, NULL}};
+const dp_call_row dp_call_filters[] = {
+    {"tojson", do_tojson, "ensure_ascii indent separators sort_keys"},
+    {"length", do_length, ""},
+    {"count", do_length, ""},
+    {"first", do_first, ""},
+    {"last", do_last, ""},
+    {"join", do_join, "d attribute"},
+    {"default", do_default, "default_value boolean"},
+    {"d", do_default, "default_value boolean"},
+    {"string", do_string, ""},
+    {"safe", do_safe, ""},
+    {"int", do_int, "default"},
+    {"float", do_float, "default"},
+    {"abs", do_abs, ""},
+    {"list", do_list, ""},
+    {"items", do_items, ""},
+    {"dictsort", do_dictsort, ""},
+    {"selectattr", do_selectattr, "..."},
+    {"rejectattr", do_rejectattr, "..."},
+    {"select", do_select, "..."},
+    {"reject", do_reject, "..."},
+    {"map", do_map, NULL},
+    {"reverse", do_reverse, ""},
+    {"unique", do_unique, ""},
+    {"indent", do_indent, "width first blank"},
+    {NULL, NULL, NULL}};
 
-const dp_call_row dp_call_dict_methods[] = {
-    {"items", do_items}, {"keys", do_keys}, {"values", do_values}, {"get", do_get}, {NULL, NULL}};
+const dp_call_row dp_call_dict_methods[] = {{"items", do_items, ""},
+                                            {"keys", do_keys, ""},
+                                            {"values", do_values, ""},
+                                            {"get", do_get, "- -"},
+                                            {NULL, NULL, NULL}};

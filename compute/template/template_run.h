@@ -45,7 +45,7 @@ DP_MUST dp_status dp_run_charge(dp_run *run, const dp_template_node *node, uint6
 DP_MUST dp_status dp_run_equal(dp_run *run, const dp_template_node *node, const dp_value *a,
                                const dp_value *b, bool *equal);
 /* The argument at a place, or with this name; NULL: not given. */
-const dp_value *dp_argument(const dp_arguments *arguments, size_t index, const char *name);
+const dp_value *dp_argument(const dp_arguments *arguments, size_t index, dp_view name);
 /* A value as str() has it, in the arena. */
 DP_MUST dp_status dp_run_text(dp_run *run, const dp_template_node *node, const dp_value *value,
                               dp_view *text);
@@ -54,6 +54,11 @@ DP_MUST dp_status dp_run_items(dp_run *run, const dp_template_node *node, const 
                                dp_value *list);
 /* value.name or value[name]; undefined if there is none. */
 dp_value dp_run_attribute(const dp_value *value, dp_view name);
+
+/* value.name.name ..., where a name of digits is a place in a list. A part that is not there is
+ * otherwise, if that is not NULL. DP_BADARG: a part of what is undefined. */
+DP_MUST dp_status dp_run_path(dp_run *run, const dp_template_node *node, const dp_value *value,
+                              dp_view names, const dp_value *otherwise, dp_value *out);
 
 /* How a statement ends. */
 typedef enum dp_flow { DP_FLOW_NEXT, DP_FLOW_BREAK, DP_FLOW_CONTINUE } dp_flow;

@@ -303,9 +303,11 @@ dp_status dp_call_join(const dp_call *c, dp_view between, dp_view attribute,
     dp_status status = DP_OK;
     dp_buf_init(&buf, DP_TEMPLATE_TEXT_MAX);
     for (size_t i = 0; i < list->count && status == DP_OK; i++) {
-        const dp_value item =
-            attribute.size > 0 ? dp_run_attribute(&list->items[i], attribute) : list->items[i];
-        status = i > 0 ? dp_buf_append(&buf, between) : DP_OK;
+        dp_value item = list->items[i];
+        status = attribute.size > 0
+                     ? dp_run_path(c->run, c->node, &list->items[i], attribute, NULL, &item)
+                     : DP_OK;
+        status = status == DP_OK && i > 0 ? dp_buf_append(&buf, between) : status;
         status = status == DP_OK ? dp_value_write(&item, false, &buf) : status;
     }
     if (status == DP_OK) {
@@ -337,27 +339,30 @@ static dp_status do_isdigit(const dp_call *c)
     return dp_call_give(c, dp_value_bool(holds));
 }
 
-const dp_call_row dp_call_text_methods[] = {{"strip", do_strip},
-                                            {"lstrip", do_lstrip},
-                                            {"rstrip", do_rstrip},
-                                            {"split", do_split},
-                                            {"rsplit", do_rsplit},
-                                            {"startswith", do_startswith},
-                                            {"endswith", do_endswith},
-                                            {"removeprefix", do_removeprefix},
-                                            {"removesuffix", do_removesuffix},
-                                            {"upper", do_upper},
-                                            {"lower", do_lower},
-                                            {"title", do_title},
-                                            {"capitalize", do_capitalize},
-                                            {"replace", do_replace},
-                                            {"find", do_find},
-                                            {"count", do_count},
-                                            {"join", do_join_method},
-                                            {"isdigit", do_isdigit},
-                                            {NULL, NULL}};
+const dp_call_row dp_call_text_methods[] = {{"strip", do_strip, "-"},
+                                            {"lstrip", do_lstrip, "-"},
+                                            {"rstrip", do_rstrip, "-"},
+                                            {"split", do_split, "sep maxsplit"},
+                                            {"rsplit", do_rsplit, "sep maxsplit"},
+                                            {"startswith", do_startswith, "-"},
+                                            {"endswith", do_endswith, "-"},
+                                            {"removeprefix", do_removeprefix, "-"},
+                                            {"removesuffix", do_removesuffix, "-"},
+                                            {"upper", do_upper, ""},
+                                            {"lower", do_lower, ""},
+                                            {"title", do_title, ""},
+                                            {"capitalize", do_capitalize, ""},
+                                            {"replace", do_replace, "- - count"},
+                                            {"find", do_find, "-"},
+                                            {"count", do_count, "-"},
+                                            {"join", do_join_method, "-"},
+                                            {"isdigit", do_isdigit, ""},
+                                            {NULL, NULL, NULL}};
 
-const dp_call_row dp_call_text_filters[] = {
-    {"trim", do_strip},  {"upper", do_upper},           {"lower", do_lower},
-    {"title", do_title}, {"capitalize", do_capitalize}, {"replace", do_replace},
-    {NULL, NULL}};
+const dp_call_row dp_call_text_filters[] = {{"trim", do_strip, "chars"},
+                                            {"upper", do_upper, ""},
+                                            {"lower", do_lower, ""},
+                                            {"title", do_title, ""},
+                                            {"capitalize", do_capitalize, ""},
+                                            {"replace", do_replace, "old new count"},
+                                            {NULL, NULL, NULL}};

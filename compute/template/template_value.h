@@ -116,9 +116,18 @@ DP_MUST dp_status dp_value_of_json(dp_arena *arena, json_t *json, dp_value *out)
 
 /* Appends a value as Python's str() or repr() writes it. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_value_write(const dp_value *value, bool repr, dp_buf *out);
-/* Appends it as json.dumps does, without escapes of what is not ASCII. indent < 0: in one line.
- * DP_BADARG: it has no JSON. */
-DP_MUST dp_status dp_value_write_json(const dp_value *value, int indent, dp_buf *out);
+/* How json.dumps writes. */
+typedef struct dp_json_style {
+    bool lines;       /* each item in a line of its own, */
+    dp_view indent;   /* behind so many of these */
+    dp_view comma;    /* with the blank behind it */
+    dp_view colon;    /* the same */
+    bool ascii_alone; /* other characters are escaped */
+} dp_json_style;
+
+/* Appends it as json.dumps does. DP_BADARG: it has no JSON. */
+DP_MUST dp_status dp_value_write_json(const dp_value *value, const dp_json_style *style,
+                                      dp_buf *out);
 
 /* ---- Characters: code points of UTF-8. */
 

@@ -124,6 +124,89 @@ static void json_is_that_of_python(void **state)
     check("{{ v }}", "{\"v\": [\"it's\", 0.1, 100000.0, \"a\"]}", "[\"it's\", 0.1, 100000.0, 'a']");
 }
 
+static void json_is_written_as_its_arguments_say(void **state)
+{
+    (void)state;
+    static const char v[] = "{\"v\": {\"b\": 1, \"a\": [1, {\"d\": 2, \"c\": 3}], \"e\": []}}";
+    check("{{ v|tojson(separators=(',', ':')) }}", v,
+          "{\"b\":1,\"a\":[1,{\"d\":2,\"c\":3}],\"e\":[]}");
+    check("{{ v|tojson(sort_keys=true) }}", v,
+          "{\"a\": [1, {\"c\": 3, \"d\": 2}], \"b\": 1, \"e\": []}");
+    check("{{ v|tojson(4) }}", v, "{\"b\": 1, \"a\": [1, {\"d\": 2, \"c\": 3}], \"e\": []}");
+    check("{{ v|tojson(false, 1, ('; ', '=')) }}", v,
+          "{\n \"b\"=1; \n \"a\"=[\n  1; \n  {\n   \"d\"=2; \n   \"c\"=3\n  }\n ]; \n \"e\"=[]\n}");
+    check("{{ [1, [2]]|tojson(indent=0) }} {{ [1]|tojson(indent='\\t') }} {{ "
+          "[1]|tojson(indent=none) }}",
+          "{}", "[\n1,\n[\n2\n]\n] [\n\t1\n] [1]");
+    check(
+        "{{ t|tojson(ensure_ascii=true) }}{{ t|tojson(true) }}{{ t|tojson(ensure_ascii=false) }}",
+        "{\"t\": \"a\xc3\xa4\xf0\x9f\x98\x80\x7f\"}",
+        "\"a\\u00e4\\ud83d\\ude00\\u007f\"\"a\\u00e4\\ud83d\\ude00\\u007f\"\"a\xc3\xa4\xf0\x9f\x98"
+        "\x80\x7f\"");
+    check_bad("{{ 1|tojson(indent=65) }}", "{}", DP_BADARG, "0 to 64 blanks");
+    check_bad("{{ 1|tojson(separators=',') }}", "{}", DP_BADARG, "two texts");
+}
+
+/* They would change the text: none is passed over. */
+static void arguments_that_are_not_known_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"{{ 1|string(x=1) }}", "the filter 'string' has no argument 'x'"},
+        {"{{ 1|tojson(x=1) }}", "the filter 'tojson' has no argument 'x'"},
+        {"{{ 1|tojson(1, ensure_ascii=1) }}", "the filter 'tojson' has no argument 'ensure_ascii'"},
+        {"{{ 'a'.find('a', 1) }}", "the method 'find' takes no more than 1 arguments"},
+        {"{{ 'a'.startswith('a', 1) }}", "the method 'startswith' takes no more than 1 arguments"},
+        {"{{ 'a'.startswith(prefix='a') }}", "the method 'startswith' has no argument 'prefix'"},
+        {"{{ 'a'.upper(1) }}", "the method 'upper' takes no more than 0 arguments"},
+        {"{{ '7'|int(base=8) }}", "the filter 'int' has no argument 'base'"},
+        {"{{ [1]|unique(attribute='a') }}", "the filter 'unique' has no argument 'attribute'"},
+        {"{{ [1]|select('eq', other=1) }}", "the filter 'select' has no argument 'other'"},
+        {"{{ [{}]|map(attribute='a', x=9) }}", "the filter 'map' has no argument 'x'"},
+        {"{{ [{}]|map('first', x=9) }}", "the filter 'first' has no argument 'x'"},
+        {"{{ 4 is divisibleby(num=2) }}", "the test 'divisibleby' has no argument with a name"},
+        {"{{ raise_exception('a', 1) }}", "the function 'raise_exception' takes no more than 1"},
+        {"{{ {}|dictsort(by='value') }}", "the filter 'dictsort' has no argument 'by'"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        check_bad(bad[i][0], "{}", DP_UNSUPPORTED, bad[i][1]);
+    }
+    check_bad("{% macro m(a) %}{% endmacro %}{{ m(b=1) }}", "{}", DP_BADARG,
+              "the macro has no argument 'b'");
+    check_bad("{% macro m(a) %}{% endmacro %}{{ m(1, a=1) }}", "{}", DP_BADARG,
+              "the macro has no argument 'a'");
+}
+
+static void arguments_of_filters_of_items_are_passed_on(void **state)
+{
+    (void)state;
+    check("{{ [['a', 'b'], ['c']]|map('join', '+')|join(' ') }}", "{}", "a+b c");
+    check(
+        "{{ [u, 1]|map('default', 'x')|join }} {{ ['a']|map('replace', old='a', new='b')|first }}",
+        "{}", "x1 b");
+    check("{{ [{'a': 1}, {}]|map(attribute='a', default=9)|join(',') }}", "{}", "1,9");
+    check("{{ 'a\n\nb'|indent(2, blank=true) }}|{{ 'a\n\nb'|indent(2) }}|{{ '\na'|indent(1, "
+          "first=true) "
+          "}}",
+          "{}", "a\n  \n  b|a\n\n  b| \n a");
+    check("{{ 'x'|float(default=1.5) }} {{ [1, 2]|join(0) }}", "{}", "1.5 102");
+}
+
+static void attributes_of_attributes_are_found(void **state)
+{
+    (void)state;
+    static const char t[] =
+        "{\"t\": [{\"f\": {\"n\": \"x\", \"l\": [7, 8]}}, {\"f\": {\"n\": \"y\", \"l\": [9]}}]}";
+    check("{{ t|map(attribute='f.n')|join(',') }} {{ t|join(':', attribute='f.n') }}", t,
+          "x,y x:y");
+    check("{{ t|map(attribute='f.l.0')|list }} {{ t|map(attribute='f.l.1', default=0)|list }}", t,
+          "[7, 9] [8, 0]");
+    check("{{ (t|selectattr('f.n', 'eq', 'y')|first).f.n }}{{ t|rejectattr('f.z')|list|length }}",
+          t, "y2");
+    check_bad("{{ t|map(attribute='z.n')|list }}", t, DP_BADARG, "undefined and has no 'n'");
+    check("{{ t|map(attribute='z.n', default={'n': 1})|list }}", t, "[1, 1]");
+}
+
 static void faults_are_named_with_their_line(void **state)
 {
     (void)state;
@@ -239,6 +322,10 @@ int main(void)
         cmocka_unit_test(loops_know_where_they_are),
         cmocka_unit_test(expressions_have_the_order_of_jinja),
         cmocka_unit_test(json_is_that_of_python),
+        cmocka_unit_test(json_is_written_as_its_arguments_say),
+        cmocka_unit_test(arguments_that_are_not_known_are_refused),
+        cmocka_unit_test(arguments_of_filters_of_items_are_passed_on),
+        cmocka_unit_test(attributes_of_attributes_are_found),
         cmocka_unit_test(faults_are_named_with_their_line),
         cmocka_unit_test(work_and_memory_are_bounded),
         cmocka_unit_test(comparisons_are_bounded),
