@@ -8,7 +8,10 @@
 
 struct dp_chat {
     dp_template *template;
-    json_t *tokens; /* names of special tokens and their texts */
+    dp_template *with_tools; /* of the lines that have tools; NULL: the other one, or */
+    dp_status tools_status;  /* not DP_OK: it cannot be used, */
+    dp_why tools_why;        /* and why */
+    json_t *tokens;          /* names of special tokens and their texts */
 };
 
 /* ---- The template and its words. */
@@ -22,38 +25,52 @@ static const char *token_text(json_t *config, const char *name)
     return json_string_value(json_is_object(value) ? json_object_get(value, "content") : value);
 }
 
-/* NULL: none. */
-static json_t *find_template(json_t *config)
+/* A template of a list; NULL: there is none of this name. */
+static json_t *find_template(json_t *list, const char *wanted)
 {
-    json_t *const given = json_object_get(config, "chat_template");
-    if (json_is_string(given)) {
-        return given;
-    }
-    for (size_t i = 0; i < json_array_size(given); i++) {
-        json_t *const one = json_array_get(given, i);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *const one = json_array_get(list, i);
         const char *const name = json_string_value(json_object_get(one, "name"));
         json_t *const text = json_object_get(one, "template");
-        if (name != NULL && strcmp(name, "default") == 0 && json_is_string(text)) {
+        if (name != NULL && strcmp(name, wanted) == 0 && json_is_string(text)) {
             return text;
         }
     }
     return NULL;
 }
 
-static dp_status open_template(dp_chat *chat, json_t *config, dp_view jinja, dp_why *why)
+static dp_status open_one(dp_template **out, dp_view source, const char *name, dp_why *why)
 {
-    json_t *const found = find_template(config);
     dp_why inner = {{0}};
-    if (jinja.size == 0 && found == NULL) {
-        return dp_why_set(why, DP_NOTFOUND, "the tokenizer has no chat_template");
-    }
-    const dp_view source =
-        jinja.size > 0 ? jinja : dp_view_of(json_string_value(found), json_string_length(found));
-    const dp_status status = dp_template_open(&chat->template, source, &inner);
+    const dp_status status = dp_template_open(out, source, &inner);
     return status == DP_OK
                ? DP_OK
-               : dp_why_set(why, status, "the chat template cannot be used: %.400s",
+               : dp_why_set(why, status, "the chat template%s cannot be used: %.400s", name,
                             inner.text[0] != '\0' ? inner.text : dp_status_text(status));
+}
+
+static dp_view view_of(json_t *text)
+{
+    return dp_view_of(json_string_value(text), json_string_length(text));
+}
+
+static dp_status open_templates(dp_chat *chat, json_t *config, dp_view jinja, dp_why *why)
+{
+    json_t *const given = json_object_get(config, "chat_template");
+    json_t *const found = json_is_string(given) ? given : find_template(given, "default");
+    json_t *const tools = find_template(given, "tool_use");
+    if (jinja.size > 0) {
+        return open_one(&chat->template, jinja, "", why);
+    }
+    if (found == NULL) {
+        return dp_why_set(why, DP_NOTFOUND, "the tokenizer has no chat_template");
+    }
+    if (tools != NULL) {
+        chat->tools_status =
+            open_one(&chat->with_tools, view_of(tools), " tool_use", &chat->tools_why);
+    }
+    return chat->tools_status == DP_NOMEM ? DP_NOMEM
+                                          : open_one(&chat->template, view_of(found), "", why);
 }
 
 static dp_status take_tokens(dp_chat *chat, json_t *config)
@@ -86,7 +103,7 @@ dp_status dp_chat_open(dp_chat **out, dp_view config, dp_view jinja, dp_why *why
         }
     }
     dp_chat *const chat = dp_alloc(1, sizeof *chat);
-    dp_status status = chat == NULL ? DP_NOMEM : open_template(chat, root, jinja, why);
+    dp_status status = chat == NULL ? DP_NOMEM : open_templates(chat, root, jinja, why);
     if (status == DP_OK) {
         status = take_tokens(chat, root);
     }
@@ -103,12 +120,24 @@ void dp_chat_close(dp_chat *chat)
 {
     if (chat != NULL) {
         dp_template_close(chat->template);
+        dp_template_close(chat->with_tools);
         json_decref(chat->tokens);
         dp_free(chat);
     }
 }
 
 /* ---- Text. */
+
+/* By the template that is for chats with tools, or the one for others. */
+static dp_status run_template(const dp_chat *chat, json_t *variables, dp_buf *out, dp_why *why)
+{
+    const bool tools = !json_is_null(json_object_get(variables, "tools"));
+    if (tools && chat->tools_status != DP_OK) {
+        return dp_why_set(why, chat->tools_status, "%s", chat->tools_why.text);
+    }
+    return dp_template_run(tools && chat->with_tools != NULL ? chat->with_tools : chat->template,
+                           variables, out, why);
+}
 
 /* Appends what the template writes of the first count messages. */
 static dp_status write_some(const dp_chat *chat, json_t *object, size_t count, bool prompts,
@@ -127,8 +156,7 @@ static dp_status write_some(const dp_chat *chat, json_t *object, size_t count, b
     bad |=
         json_object_set_new(variables, "tools", tools != NULL ? json_incref(tools) : json_null());
     bad |= json_object_set_new(variables, "documents", json_null());
-    const dp_status status =
-        bad != 0 ? DP_NOMEM : dp_template_run(chat->template, variables, out, why);
+    const dp_status status = bad != 0 ? DP_NOMEM : run_template(chat, variables, out, why);
     json_decref(messages);
     json_decref(variables);
     return status;

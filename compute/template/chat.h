@@ -28,9 +28,10 @@ typedef struct dp_span {
 typedef struct dp_chat dp_chat;
 
 /* config: tokenizer_config.json of Hugging Face, for its special tokens and, unless jinja has bytes
- * (chat_template.jinja), its chat_template: a text, or a list in which one is named "default".
- * Either may be empty. Accepts any bytes. DP_NOTFOUND: there is no template; DP_BADMSG; and those
- * of dp_template_open. */
+ * (chat_template.jinja), its chat_template: a text, or a list in which one is named "default", and
+ * perhaps one "tool_use", which chats with tools use; where that one cannot be used, such chats are
+ * refused. Either may be empty. Accepts any bytes. DP_NOTFOUND: there is no template; DP_BADMSG;
+ * and those of dp_template_open. */
 DP_MUST dp_status dp_chat_open(dp_chat **out, dp_view config, dp_view jinja, dp_why *why);
 void dp_chat_close(dp_chat *chat); /* Accepts NULL. */
 /* Appends the text of an object with messages, and perhaps tools, and gives the spans of the

@@ -290,6 +290,51 @@ static void templates_are_found_where_models_have_them(void **state)
                  "the chat template cannot be used: line 1");
 }
 
+static void check_text(const dp_chat *chat, const char *line, dp_status wanted, const char *words)
+{
+    dp_buf marked;
+    dp_why why = {{0}};
+    dp_buf_init(&marked, 1 << 16);
+    CHECK_STATUS(mark(chat, line, &marked, &why), wanted);
+    if (wanted == DP_OK) {
+        CHECK(dp_view_equal(dp_buf_view(&marked), dp_view_text(words)));
+    } else {
+        CHECK(strstr(why.text, words) != NULL);
+    }
+    dp_buf_close(&marked);
+}
+
+/* As transformers chooses; one that cannot be used harms only the lines with tools. */
+static void a_template_for_tools_is_used_with_tools(void **state)
+{
+    (void)state;
+    static const char *const config =
+        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"T{{ messages[0].content "
+        "}}%s\"}, "
+        "{\"name\": \"default\", \"template\": \"D{{ messages[0].content }}\"}]}";
+    static const char *const chat =
+        "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": %s}";
+    static const char *const ends[] = {"", "{{ 1"};
+    for (size_t i = 0; i < 2; i++) {
+        char text[512];
+        char line[256];
+        dp_chat *both;
+        snprintf(text, sizeof text, config, ends[i]);
+        CHECK_OK(dp_chat_open(&both, dp_view_text(text), dp_view_of(NULL, 0), NULL));
+        snprintf(line, sizeof line, chat, "null");
+        check_text(both, line, DP_OK,
+                   "D\xc2\xab"
+                   "a\xc2\xbb");
+        snprintf(line, sizeof line, chat, "[]");
+        check_text(both, line, i == 0 ? DP_OK : DP_BADMSG,
+                   i == 0 ? "T\xc2\xab"
+                            "a\xc2\xbb"
+                          : "the chat template tool_use cannot be used: line 1 of the template: a "
+                            "tag does not end");
+        dp_chat_close(both);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +349,7 @@ int main(void)
         cmocka_unit_test(tools_are_none_where_a_line_has_none),
         cmocka_unit_test(chats_that_cannot_be_used_are_refused),
         cmocka_unit_test(templates_are_found_where_models_have_them),
+        cmocka_unit_test(a_template_for_tools_is_used_with_tools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
