@@ -18,6 +18,7 @@ import time
 from typing import Any, Callable, Dict, Optional, TypeVar
 
 from . import errors
+from .arguments import seconds
 from .connection import BUSY_S
 from .errors import Error, Mismatch, ProtocolError, Refused, Timeout
 from .link import Link, Lost
@@ -55,6 +56,7 @@ def about(dir: Optional[str] = None, timeout: float = 60.0) -> About:
 
     Mismatch: the run's model is not built in (model.arch external). dir, timeout: as in DiLoCo.
     """
+    timeout = seconds("timeout", timeout)
     place = Place(dir)
     place.prepare(timeout)
     deadline = time.monotonic() + timeout

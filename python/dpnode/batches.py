@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from typing import Deque, Iterator, List, Sized, Tuple
 
+from .arguments import whole
 from .errors import Mismatch
 from .state import State
 
@@ -17,10 +18,8 @@ class Batches:
     """
 
     def __init__(self, session: State, batch_size: int) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise Mismatch(f"batch_size={batch_size!r} cannot be used", "it is a whole number above 0")
         self._session = session
-        self.batch_size = batch_size
+        self.batch_size = whole("batch_size", batch_size, 1)
         self._drawn: Deque[Tuple[int, int]] = collections.deque()
 
     def __iter__(self) -> Iterator[List[int]]:

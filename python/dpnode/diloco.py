@@ -19,6 +19,7 @@ from typing import Any, Callable, List, Optional, Sequence, Union
 
 import torch
 
+from .arguments import whole
 from .batches import check_length
 from .errors import Error, Mismatch
 from .files import save_tensors
@@ -62,7 +63,10 @@ class DiLoCo:
         self._tensors = Tensors(model, buffers)
         self._optimizers: List[Any] = list(optimizer) if isinstance(optimizer, (list, tuple)) else \
             [optimizer] if optimizer is not None else []
-        self._samples_per_step = samples_per_step
+        if isinstance(optimizer, (list, tuple)) and not optimizer:
+            raise Mismatch("optimizer=[] cannot be used", "no step of it would be counted",
+                           "give an optimizer; or leave it out, and call run.step(samples)")
+        self._samples_per_step = None if samples_per_step is None else whole("samples_per_step", samples_per_step, 0)
         self._session = session_of(self._tensors, None if offline else Place(dir), timeout, wait_while_paused, unit,
                                    sync_every, alone)
         self._unhook: Optional[Callable[[], None]] = None
@@ -156,7 +160,7 @@ class DiLoCo:
         if self._optimizers:
             raise Error("steps are counted by the optimizer's hook", "so this one would count twice",
                         "do not call run.step; or DiLoCo(model) without the optimizer")
-        self._count(samples, loss)
+        self._count(None if samples is None else whole("samples", samples, 0), loss)
 
     def look(self) -> None:
         """Looks now, without a step: for instance before an evaluation, to have the newest weights."""

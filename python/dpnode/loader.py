@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterator, Optional
 import torch
 import torch.utils.data
 
+from .arguments import whole
 from .batches import Batches, check_length
 from .errors import Mismatch
 from .state import State
@@ -35,13 +36,11 @@ class Shard:
         if arguments.get("in_order", True) is False:
             raise Mismatch("in_order=False cannot be given to run.shard", "samples are counted in the order in which they "
                            "were drawn", "leave in_order away")
-        if batches is not None and batches < 1:
-            raise Mismatch(f"batches={batches!r} cannot be used", "it is a whole number above 0")
         check_length(session, dataset)
         self._session = session
         self._took = took
         self._batches = Batches(session, batch_size)
-        self._per_iteration = batches
+        self._per_iteration = None if batches is None else whole("batches", batches, 1)
         self._going: Optional[Iterator[Any]] = None
         self.dataset = dataset
         self.batch_size = batch_size

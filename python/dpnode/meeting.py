@@ -12,6 +12,7 @@ from typing import Any, List, Optional, Union
 import torch
 
 from . import ranks
+from .arguments import seconds
 from .errors import Mismatch, RankLost
 from .follower import Follower
 from .leader import Leader
@@ -25,17 +26,18 @@ ADDRESS_MAX = 64
 def session_of(tensors: Any, place: Optional[Place], timeout: float, wait_while_paused: bool, unit: Optional[int],
                sync_every: Optional[int], alone: bool) -> Union[Session, Follower]:
     """The session of this process: one of several ranks where PyTorch's process group has several, unless it is alone."""
+    timeout = seconds("timeout", timeout)
     n = n_ranks()
     if alone and n > 1:
         tensors.check_alone()
     if alone or n == 1:
         return Session(tensors, place, timeout, wait_while_paused, unit, sync_every)
     rank = torch.distributed.get_rank()
-    wait_s = max(float(timeout), ranks.WAIT_S)
+    wait_s = max(timeout, ranks.WAIT_S)
     if rank == 0:
         return Leader(tensors, place, timeout, wait_while_paused, unit, sync_every, functools.partial(_host, n, wait_s))
     # Within a point rank 0 may wait for the node some times.
-    join = functools.partial(_join, rank, n, wait_s + 4 * float(timeout))
+    join = functools.partial(_join, rank, n, wait_s + 4 * timeout)
     return Follower(tensors, place, timeout, unit, sync_every, rank, join)
 
 

@@ -6,7 +6,8 @@ import os
 import weakref
 from typing import Any, Callable, List, Optional
 
-from .errors import Error, Mismatch, WrongProcess
+from .arguments import seconds, whole
+from .errors import Error, WrongProcess
 from .place import Place
 
 _live: "weakref.WeakSet[State]" = weakref.WeakSet()
@@ -27,15 +28,11 @@ class State:
 
     def __init__(self, tensors: Any, place: Optional[Place], timeout: float, unit: Optional[int],
                  sync_every: Optional[int]) -> None:
-        if not timeout > 0:
-            raise Mismatch(f"timeout={timeout!r} cannot be used", "it is a number of seconds above 0")
-        if sync_every is not None and not sync_every >= 1:
-            raise Mismatch(f"sync_every={sync_every!r} cannot be used", "it is a number of optimizer steps, 1 or more")
-        self._sync_every = sync_every
+        self._sync_every = None if sync_every is None else whole("sync_every", sync_every, 1)
         self._steps_of_round = 0
         self._tensors = tensors
         self._place = place
-        self._timeout = float(timeout)
+        self._timeout = seconds("timeout", timeout)
         self._is_open = False
         self._pid = os.getpid()
         self._handlers: List[Callable[[int], object]] = []

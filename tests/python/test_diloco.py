@@ -258,6 +258,7 @@ class Data(DiLoCoTest):
             for dataset, options, words in ((Pairs(99), {}, "99 items"), (Endless(), {}, "samples_per_step"),
                                             (Pairs(), {"sampler": [1]}, "sampler"), (Pairs(), {"drop_last": True}, "drop_last"),
                                             (Pairs(), {"in_order": False}, "in_order"), (Pairs(), {"batches": 0}, "batches"),
+                                            (Pairs(), {"batches": 1.5}, "batches"),
                                             (Pairs(), {"batch_size": 0}, "batch_size")):
                 self.assertIn(words, str(self.fails(dpnode.Mismatch, run.shard, dataset, **options)))
 
@@ -342,11 +343,17 @@ class Troubles(DiLoCoTest):
     def test_arguments_that_cannot_be_used_are_refused(self):
         self.fails(dpnode.Mismatch, self.run_of, timeout=0)
         self.fails(dpnode.Mismatch, self.run_of, buffers="average")
+        self.fails(dpnode.Mismatch, self.run_of, samples_per_step=8.0)
+        self.assertIn("run.step(samples)", self.fails(dpnode.Mismatch, self.run_of, self.model, []).fix)
         self.worker()
         self.fails(dpnode.Mismatch, self.run_of(self.model, object()).__enter__)
         with self.run_of() as run:
             self.fails(dpnode.Mismatch, run.on, "sunset", print)
             self.fails(dpnode.Error, run.__enter__)
+        with self.run_of(self.model) as run:
+            for samples in (8.0, -1, "8"):
+                self.fails(dpnode.Mismatch, run.step, samples)
+            run.step(torch.tensor(8))
 
 
 class FirstWeights(DiLoCoTest):
