@@ -113,5 +113,7 @@ class Place:
                 raise Error(f"{command[0]} could not be run", str(error), "DPNODE_PROGRAM=/path/to/dpnode") from error
             if done.returncode != 0:
                 output.seek(0)
-                raise Offline("this machine could not join the run", output.read(4096).decode(errors="replace").strip(),
-                              "a new token: dpnode invite, on a machine of the run")
+                said = output.read(4096).decode(errors="replace").strip()
+                # The command line has a fix of its own for most errors.
+                raise Offline("this machine could not join the run", said,
+                              "" if "fix:" in said else "a new token: dpnode invite, on a machine of the run")

@@ -5,15 +5,17 @@ Knows no framework: values are written and read through a mapping of the file.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import mmap
 import os
 import struct
 import tempfile
-from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from . import table
-from .errors import Mismatch
+from .errors import Error, Mismatch
 from .table import Row
 
 HEADER_MAX = 4 << 20  # what dpnode reads (compute/format/safetensors_read.h)
@@ -58,17 +60,34 @@ class Writer:
     def __init__(self, path: str, rows: Iterable[Row]) -> None:
         head, self.entries = layout(rows)
         self._path = os.path.abspath(path)
-        fd, self._temporary = tempfile.mkstemp(prefix=".dpnode-", dir=os.path.dirname(self._path))
+        self._size = max((entry.end for entry in self.entries.values()), default=len(head))
         try:
-            with os.fdopen(fd, "r+b") as file:
+            if os.path.isdir(self._path):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            fd, self._temporary = tempfile.mkstemp(prefix=".dpnode-", dir=os.path.dirname(self._path))
+            with self._or_nothing(), os.fdopen(fd, "r+b") as file:
+                _reserve(file.fileno(), self._size)
                 file.write(head)
-                file.truncate(max(entry.end for entry in self.entries.values()))
                 file.flush()
                 self._map = mmap.mmap(file.fileno(), 0)
                 os.fchmod(file.fileno(), 0o666 & ~_umask())
+        except OSError as error:
+            raise self._failure(error) from error
+
+    @contextlib.contextmanager
+    def _or_nothing(self) -> Iterator[None]:
+        """After an error no file is left."""
+        try:
+            yield
         except BaseException:
             os.unlink(self._temporary)
             raise
+
+    def _failure(self, error: OSError) -> Error:
+        what, why = f"{self._path} cannot be written", error.strerror or str(error)
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+            return Mismatch(what, why, "name a file in a folder that exists")
+        return Error(what, why, f"name a file in a folder where you may write, and with {self._size} bytes free")
 
     def bytes(self, name: str) -> memoryview:
         entry = self.entries[name]
@@ -78,11 +97,25 @@ class Writer:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._map.flush()
-            os.replace(self._temporary, self._path)
-        else:
+        if kind is not None:
             os.unlink(self._temporary)
+            return
+        try:
+            with self._or_nothing():
+                self._map.flush()
+                os.replace(self._temporary, self._path)
+        except OSError as error:
+            raise self._failure(error) from error
+
+
+def _reserve(fd: int, size: int) -> None:
+    """Room for the whole file: without it a full disk would end the script by SIGBUS when a value is written into the mapping."""
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        os.ftruncate(fd, size)
 
 
 def _umask() -> int:

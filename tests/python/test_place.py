@@ -75,6 +75,12 @@ class Joining(kit.Test):
         program = self.program('echo "E0201: the invite has expired" >&2; exit 65')
         error = self.fails(dpnode.Offline, self.place(DPNODE_TOKEN="T", DPNODE_PROGRAM=program).prepare, 30)
         self.assertIn("the invite has expired", error.why)
+        self.assertIn("dpnode invite", error.fix)
+
+    def test_a_join_that_names_its_fix_gets_no_other(self):
+        program = self.program('printf "E0301: the disk is full\\nfix: free 2 GB\\n" >&2; exit 73')
+        error = self.fails(dpnode.Offline, self.place(DPNODE_TOKEN="T", DPNODE_PROGRAM=program).prepare, 30)
+        self.assertEqual((error.fix, str(error).count("fix:")), ("", 1))
 
     def test_a_join_that_hangs_ends_with_the_timeout(self):
         program = self.program("exec sleep 60")

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Safetensors files: what is written is read back, and damaged ones are refused."""
 
+import errno
 import json
 import os
 import random
 import struct
+import unittest.mock
 
 import kit
 import dpnode
@@ -49,6 +51,32 @@ class Safetensors(kit.Test):
         with open(self.path(), "rb") as file:
             self.assertEqual(file.read(), before)
         self.assertEqual(os.listdir(self.dir), ["model.safetensors"])
+
+    def test_a_place_where_no_file_can_be_is_refused_and_nothing_is_left(self):
+        os.mkdir(self.path())
+        for path in (self.path(), self.path() + "/absent/model.safetensors", self.path() + "/"):
+            error = self.fails(dpnode.Mismatch, Writer, path, ROWS)
+            self.assertTrue(error.why and error.fix)
+        os.rmdir(self.path())
+        with self.assertRaises(dpnode.Mismatch):
+            with Writer(self.path(), ROWS):
+                os.mkdir(self.path())
+        self.assertEqual(os.listdir(self.dir), ["model.safetensors"])
+
+    def test_a_full_disk_is_told_before_a_value_is_written(self):
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with unittest.mock.patch("os.posix_fallocate", side_effect=full):
+            error = self.fails(dpnode.Error, Writer, self.path(), ROWS)
+        self.assertIn("No space left", error.why)
+        self.assertIn("bytes free", error.fix)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_a_file_has_its_blocks_when_it_is_made(self):
+        with Writer(self.path(), [Row("a", F32, (1 << 18,))]):
+            name, = os.listdir(self.dir)
+            self.assertGreaterEqual(os.stat(os.path.join(self.dir, name)).st_blocks * 512, 1 << 20)
+        with unittest.mock.patch("os.posix_fallocate", side_effect=OSError(errno.EOPNOTSUPP, "")):
+            self.written() # A file system that reserves nothing.
 
     def test_damaged_files_are_refused_with_a_sentence(self):
         good = self.written()
