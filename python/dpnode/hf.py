@@ -66,6 +66,8 @@ class Callback(TrainerCallback):
         self.run: Optional[DiLoCo] = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.run is not None:
+            self.run.close(give=False)  # A train() that raised has not closed it.
         if args.world_size != n_ranks():
             raise Mismatch(f"{args.world_size} processes cannot be one member of a run",
                            f"PyTorch's process group has {n_ranks()}", "use torchrun; or one script and one node for each process")
@@ -117,7 +119,8 @@ class Callback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.run is not None:
-            self.run.close()
+            # The best checkpoint's weights, which are loaded by now, are no work on the run's.
+            self.run.close(give=not args.load_best_model_at_end)
 
     def _take(self, args: Any) -> None:
         """Counts one batch; the last of an epoch may be smaller."""

@@ -41,13 +41,14 @@ def network():
 
 
 class Trainer(kit.Test):
-    def trainer(self, length=100, callback=None, **options):
+    def trainer(self, length=100, callback=None, eval_dataset=False, **options):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         arguments = transformers.TrainingArguments(
             folder.name, **{"max_steps": 6, "per_device_train_batch_size": 4, "logging_steps": 2, "learning_rate": 1e-3,
                             "report_to": [], "save_strategy": "no", "disable_tqdm": True, **options})
         self.made = transformers.Trainer(network(), arguments, train_dataset=Numbers(length),
+                                         eval_dataset=Numbers(4) if eval_dataset else None,
                                          callbacks=[callback or dpnode.hf.Callback(dir=self.dir, timeout=5)])
         return self.made
 
@@ -101,6 +102,38 @@ class Trainer(kit.Test):
         callback = dpnode.hf.Callback(leases=False, dir=self.dir, timeout=5)
         self.trainer(callback=callback).train()
         self.assertEqual(worker.header()[:2], (6, 24))
+
+
+    def test_a_training_that_raised_can_begin_again(self):
+        worker = self.worker()
+
+        class Raises(transformers.TrainerCallback):
+            times = 0
+
+            def on_step_begin(self, args, state, control, **kwargs):
+                self.times += 1
+                if self.times == 3:
+                    raise ZeroDivisionError
+
+        callback = dpnode.hf.Callback(dir=self.dir, timeout=5)
+        trainer = self.trainer(callback=callback)
+        trainer.add_callback(Raises())
+        self.assertRaises(ZeroDivisionError, trainer.train)
+        held = callback.run # As a notebook does, which keeps what an exception has seen.
+        given = [one for one in worker.seen if one[0] == "copy"]
+        trainer.train()
+        self.assertIsNot(callback.run, held)
+        self.assertEqual((given, worker.header()[0]), ([], 6))
+
+    def test_the_weights_of_the_best_checkpoint_are_not_handed_in(self):
+        worker = self.worker(samples=100)
+        trainer = self.trainer(load_best_model_at_end=True, eval_strategy="steps", save_strategy="steps", eval_steps=2, save_steps=2,
+                               label_names=["x"], eval_dataset=True)
+        trainer.train()
+        self.assertEqual(worker.header()[0], 6)
+        self.assertEqual([one for one in worker.seen if one[0] == "copy"], [])
+        self.trainer().train()
+        self.assertEqual([one[:2] for one in worker.seen if one[0] == "copy"], [("copy", 6)])
 
 
 class Ranks(kit.Test):
