@@ -15,7 +15,7 @@ from .errors import Error, Mismatch, ProtocolError, Refused, Timeout
 from .link import Link, Lost
 from .memory import Memory
 from .place import POLL_S, Place
-from .state import State
+from .state import State, live
 
 # How long "another script is connected" is waited for: the node may not have seen yet that the last one ended.
 BUSY_S = 5.0
@@ -53,6 +53,12 @@ class Connection(State):
         self._word, self._numbers, self._reals = header.word, header.numbers, header.reals
         self._numbers[memory.STEPS] = self._numbers[memory.SAMPLES] = 0
         self._reals[memory.LOSS] = 0.0
+
+    def _others(self) -> bool:
+        """Whether another one of this process is connected to the same node."""
+        return any(isinstance(other, Connection) and other is not self and other._pid == os.getpid()
+                   and other._link is not None and other._link.is_open and other._place is not None
+                   and self._place is not None and other._place.socket == self._place.socket for other in live())
 
     def _drop(self) -> None:
         if self._link is not None:

@@ -39,7 +39,7 @@ class Mismatch(Error):
 
 
 class WrongProcess(Error):
-    """A run was used in another process than the one that opened it."""
+    """A run was used in another process, or thread, than the one that opened it."""
 
 
 class ProtocolError(Error):

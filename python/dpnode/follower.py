@@ -6,6 +6,7 @@ Has the calls of a Session (session.py), and its tensors may be pieces of the ru
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import Any, Callable, List, Optional
 
@@ -65,6 +66,7 @@ class Follower(State):
     # Opening and closing.
 
     def open(self) -> None:
+        self._thread = threading.get_ident()
         self._spoke = self._meet(ranks.digest_of(self._tensors.rows))
         try:
             self._begin(self._spoke)
@@ -147,7 +149,7 @@ class Follower(State):
         raise AssertionError
 
     def look(self) -> None:
-        self._check_process()
+        self._check_thread()
         if self._is_open and not self.over:
             self._attend(ranks.LOOK)
 
@@ -156,7 +158,7 @@ class Follower(State):
         return True
 
     def draw(self, n: int) -> List[int]:
-        self._check_process()
+        self._check_thread()
         self.check_open()
         drawn: List[int] = []
         while len(drawn) < n and not self.over:

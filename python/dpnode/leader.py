@@ -222,7 +222,7 @@ class Leader(Session):
         self._reals[memory.LOSS] = self.loss = sum(board.losses) / len(board.sums)
 
     def look(self) -> None:
-        self._check_process()
+        self._check_thread()
         if self._is_open and not self.over:
             self._together(ranks.LOOK, self._serve)
 
@@ -231,7 +231,7 @@ class Leader(Session):
         return True
 
     def draw(self, n: int) -> List[int]:
-        self._check_process()
+        self._check_thread()
         self.check_open()
         drawn: List[int] = []
         while len(drawn) < n and not self.over:

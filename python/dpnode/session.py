@@ -14,8 +14,10 @@ look that has something to do; over.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import threading
 import time
 from typing import Any, Iterator, List, Optional
 
@@ -65,14 +67,24 @@ class Session(Connection):
         self._tell()
 
     def _begin(self) -> None:
+        self._thread = threading.get_ident()
         if self._place is None:
             return
+        self._check_alone()
         self._place.prepare(self._timeout)
         self._table = table.encode(self._tensors.rows)
         self._is_open = True
         self.over = self.paused = False
         self._reconnect(first=True)
         self._told_round = self.round
+
+    def _check_alone(self) -> None:
+        """The node would refuse a second run of this script as another script's."""
+        if self._others():
+            gc.collect()  # One that nobody has any more is closed by this.
+        if self._others():
+            raise Error("this script has a run of this node open already", "a node trains with one at a time",
+                        "end the with-block of the first one, or run.close()")
 
     def close(self, give: bool = False) -> None:
         if give:
@@ -117,6 +129,7 @@ class Session(Connection):
             self._tell()
 
     def look(self) -> None:
+        self._check_thread()
         self._attend()
 
     def _is_check_due(self) -> bool:
@@ -184,7 +197,7 @@ class Session(Connection):
     # Samples.
 
     def draw(self, n: int) -> List[int]:
-        self._check_process()
+        self._check_thread()
         self.check_open()
         drawn = self._draw(n)
         if self._assigned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Any, Callable, List, Optional
 
@@ -13,8 +14,13 @@ from .place import Place
 _live: "weakref.WeakSet[State]" = weakref.WeakSet()
 
 
+def live() -> List[State]:
+    """Those of this process, and those of its parent at the fork."""
+    return list(_live)
+
+
 def _after_fork_in_child() -> None:
-    for state in list(_live):
+    for state in live():
         state.forget()
 
 
@@ -35,6 +41,7 @@ class State:
         self._timeout = seconds("timeout", timeout)
         self._is_open = False
         self._pid = os.getpid()
+        self._thread: Optional[int] = None  # that has opened it
         self._handlers: List[Callable[[int], object]] = []
         self._assign_handlers: List[Callable[[int], object]] = []
         self._assigned: List[int] = []  # rounds of new weights that no handler has heard of
@@ -113,6 +120,15 @@ class State:
         if os.getpid() != self._pid:
             raise WrongProcess("this process did not open the run", "it is a child of the process that did",
                                "use the run in the main process; data sets and collate_fn must not touch it")
+
+    def _check_thread(self) -> None:
+        """For what asks the node in any case. Steps are not checked: backward may take them in threads of PyTorch's."""
+        self._check_process()
+        if self._thread not in (None, threading.get_ident()):
+            raise WrongProcess("this thread did not open the run", "its questions to the node and those of the thread that trains "
+                               "would mix, and new weights could come in the middle of a step",
+                               "open the run, iterate over run.shard and train in one thread; to load data ahead: "
+                               "run.shard(..., num_workers=2)")
 
     def _ends_round(self) -> bool:
         """Counts a step: it was the last one before the round is waited for."""

@@ -37,6 +37,63 @@ class SessionTest(kit.Test):
         return session
 
 
+class Owners(SessionTest):
+    """Who may use a session."""
+
+    def in_thread(self, call):
+        caught = []
+
+        def body():
+            try:
+                call()
+            except dpnode.Error as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+        return caught[0] if caught else None
+
+    def test_a_thread_that_has_not_opened_the_run_may_not_draw_or_look(self):
+        worker = self.worker()
+        session = self.opened()
+        for call in (lambda: session.draw(1), session.look):
+            error = self.in_thread(call)
+            self.assertIsInstance(error, dpnode.WrongProcess)
+            self.assertIn("thread", error.what)
+            self.assertIn("num_workers", error.fix)
+        session.draw(8)
+        self.assertIsNone(self.in_thread(lambda: session.step(8, 0.0))) # As a hook of backward does.
+        self.assertEqual(worker.header()[:2], (1, 8))
+
+    def test_a_run_that_a_thread_opens_is_that_threads(self):
+        self.worker()
+        session = self.session()
+        self.assertIsNone(self.in_thread(lambda: (session.open(), session.draw(1), session.look())))
+        self.fails(dpnode.WrongProcess, session.draw, 1)
+
+    def test_a_second_session_of_the_process_is_refused_until_the_first_is_closed(self):
+        self.worker()
+        first = self.opened()
+        started = time.monotonic()
+        error = self.fails(dpnode.Error, self.session().open)
+        self.assertLess(time.monotonic() - started, 2)
+        self.assertIn("run.close()", error.fix)
+        first.draw(1) # It goes on.
+        first.close()
+        self.opened()
+
+    def test_a_session_that_nobody_has_any_more_is_in_no_ones_way(self):
+        self.worker()
+        lost = Session(kit.Floats(a=[0, 0, 0], b=[0]), Place(self.dir), timeout=5)
+        lost.open()
+        lost.itself = lost
+        del lost
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning) # The socket was not closed by hand.
+            self.opened()
+
+
 class Looks(SessionTest):
     def test_opening_sets_the_weights_of_the_run(self):
         worker = self.worker(weights=[1, 2, 3, 4], samples=77, unit=5, tokens_total=900)
