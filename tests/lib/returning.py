@@ -57,6 +57,10 @@ class Run:
         """The fault, for so long in any case."""
         time.sleep(seconds)
 
+    def voter_rounds(self):
+        """As the first voter knows them."""
+        return self.nodes[0].lines("rounds", "-n", "100")
+
     def committed(self):
         return sum(r["tokens"] for r in self.rounds.all())
 
