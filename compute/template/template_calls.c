@@ -81,6 +81,7 @@ dp_status dp_run_filter(dp_run *run, const node *n, const dp_value *subject,
                         const dp_arguments *arguments, dp_value *out)
 {
     const dp_call c = {run, n, subject, arguments, out};
+    DP_TRY(dp_run_charge_for(run, n, subject));
     return run_row(&c, dp_call_filters, dp_call_text_filters, "filter");
 }
 
@@ -89,6 +90,7 @@ dp_status dp_run_method(dp_run *run, const node *n, const dp_value *subject,
 {
     static const dp_call_row none[] = {{NULL, NULL, NULL}};
     const dp_call c = {run, n, subject, arguments, out};
+    DP_TRY(dp_run_charge_for(run, n, subject));
     return run_row(&c,
                    subject->kind == DP_TEXT   ? dp_call_text_methods
                    : subject->kind == DP_DICT ? dp_call_dict_methods
@@ -163,13 +165,7 @@ static dp_status test_against(dp_run *run, const node *n, const dp_value *a, con
         return DP_OK;
     }
     if (dp_view_equal(n->text, dp_view_text("in"))) {
-        dp_value list;
-        DP_TRY(dp_run_items(run, n, b, &list));
-        *holds = false;
-        for (size_t i = 0; i < list.u.list->count && !*holds; i++) {
-            DP_TRY(dp_run_equal(run, n, a, &list.u.list->items[i], holds));
-        }
-        return DP_OK;
+        return dp_run_contains(run, n, a, b, holds);
     }
     if (dp_view_equal(n->text, dp_view_text("divisibleby")) && a->kind == DP_INT &&
         b->kind == DP_INT && b->u.integer > 0) {
@@ -184,6 +180,7 @@ dp_status dp_run_test(dp_run *run, const node *n, const dp_value *subject,
                       const dp_arguments *arguments, bool *holds)
 {
     bool known;
+    DP_TRY(dp_run_charge_for(run, n, subject));
     if (arguments->n_names > 0) {
         return dp_run_fail(run, n, DP_UNSUPPORTED, "the test '%.*s' has no argument with a name",
                            (int)(n->text.size < 64 ? n->text.size : 64),

@@ -28,6 +28,11 @@ dp_status dp_run_charge(dp_run *run, const node *n, uint64_t steps)
                              DP_TEMPLATE_STEPS_MAX);
 }
 
+dp_status dp_run_charge_for(dp_run *run, const node *n, const dp_value *value)
+{
+    return dp_run_charge(run, n, dp_value_work(value));
+}
+
 dp_status dp_run_equal(dp_run *run, const node *n, const dp_value *a, const dp_value *b,
                        bool *equal)
 {
@@ -128,6 +133,7 @@ dp_status dp_run_path(dp_run *run, const node *n, const dp_value *value, dp_view
     do {
         size_t end = at;
         size_t place;
+        DP_TRY(dp_run_charge_for(run, n, out));
         while (end < names.size && names.data[end] != '.') {
             end++;
         }
@@ -207,7 +213,7 @@ static dp_status attribute(dp_run *run, const node *n, dp_value *out)
                            (const char *)n->text.data);
     }
     *out = dp_run_attribute(&of, n->text);
-    return DP_OK;
+    return dp_run_charge_for(run, n, &of);
 }
 
 /* A place that may count from the end. */
@@ -239,7 +245,7 @@ static dp_status item(dp_run *run, const node *n, dp_value *out)
         const size_t at = dp_text_offset(of.u.text, place);
         *out = dp_value_text(dp_text_cut(of.u.text, at, dp_text_character(of.u.text, at)));
     }
-    return DP_OK;
+    return of.kind == DP_LIST ? DP_OK : dp_run_charge_for(run, n, &of);
 }
 
 /* An optional bound of a slice, as Python counts it. */
@@ -289,6 +295,7 @@ static dp_status slice(dp_run *run, const node *n, dp_value *out)
         return dp_run_fail(run, n, DP_BADARG, "a slice of %s", dp_value_name(&of));
     }
     const bool text = of.kind == DP_TEXT;
+    DP_TRY(dp_run_charge_for(run, n, &of));
     const int64_t count = (int64_t)(text ? dp_text_length(of.u.text) : of.u.list->count);
     DP_TRY(bounds(run, n, count, range));
     if (text && range[2] == 1) {
@@ -327,10 +334,15 @@ dp_status dp_run_capture(dp_run *run, const node *body, dp_view *text)
     dp_buf buf;
     dp_flow end;
     dp_buf *const before = run->out;
-    dp_buf_init(&buf, DP_TEMPLATE_TEXT_MAX);
+    const size_t held = run->held;
+    run->held += run->blocks > 0 ? before->size : 0;
+    run->blocks++;
+    dp_buf_init(&buf, DP_TEMPLATE_TEXT_MAX - run->held);
     run->out = &buf;
     const dp_status status = dp_run_execute(run, body, &end);
     run->out = before;
+    run->held = held;
+    run->blocks--;
     return keep(run, status, &buf, text);
 }
 
@@ -474,6 +486,7 @@ static dp_status dict(dp_run *run, const node *n, dp_value *out)
             return dp_run_fail(run, n, DP_UNSUPPORTED, "the key of an object is %s",
                                dp_value_name(&key));
         }
+        DP_TRY(dp_run_charge_for(run, n, out));
         DP_TRY(dp_dict_set(&run->arena, out->u.dict, key.u.text, value));
     }
     return DP_OK;
@@ -544,7 +557,7 @@ static dp_status eval_kind(dp_run *run, const node *n, dp_value *out)
         return DP_OK;
     case DP_NODE_NAME:
         *out = dp_run_find(run, n->text);
-        return DP_OK;
+        return dp_run_charge(run, n, (run->globals.count + run->locals.count) / DP_STEP_NAMES);
     case DP_NODE_LIST:
         return eval_list(run, n, out);
     case DP_NODE_DICT:

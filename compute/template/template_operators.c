@@ -6,11 +6,12 @@
 
 typedef dp_template_node node;
 
-static dp_status misfit(const dp_run *run, const node *n, const dp_value *a, const dp_value *b)
+static dp_status misfit(const dp_run *run, const node *n, dp_operation operation, const dp_value *a,
+                        const dp_value *b)
 {
     static const char *const signs[] = {
         "+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
-    return dp_run_fail(run, n, DP_BADARG, "'%s' does not fit %s and %s", signs[n->operation],
+    return dp_run_fail(run, n, DP_BADARG, "'%s' does not fit %s and %s", signs[operation],
                        dp_value_name(a), dp_value_name(b));
 }
 
@@ -63,7 +64,8 @@ static dp_status integers(dp_run *run, const node *n, int64_t a, int64_t b, dp_v
         result = floor_of(a, b);
         break;
     default: /* DP_OP_MODULO */
-        result = a - floor_of(a, b) * b;
+        result = a % b;
+        result += result != 0 && (result < 0) != (b < 0) ? b : 0;
         break;
     }
     *out = dp_value_int(result);
@@ -140,7 +142,7 @@ dp_status dp_run_combine(dp_run *run, const node *n, const dp_value *a, const dp
         return repeat(run, n, a->u.text, b->u.integer, out);
     }
     if (!dp_value_is_number(a) || !dp_value_is_number(b)) {
-        return misfit(run, n, a, b);
+        return misfit(run, n, n->operation, a, b);
     }
     if (a->kind != DP_FLOAT && b->kind != DP_FLOAT && n->operation != DP_OP_DIVIDE) {
         return integers(run, n, a->kind == DP_INT ? a->u.integer : a->u.truth,
@@ -149,15 +151,16 @@ dp_status dp_run_combine(dp_run *run, const node *n, const dp_value *a, const dp
     return reals(run, n, dp_value_real(a), dp_value_real(b), out);
 }
 
-static dp_status contains(dp_run *run, const node *n, const dp_value *a, const dp_value *b,
+dp_status dp_run_contains(dp_run *run, const node *n, const dp_value *a, const dp_value *b,
                           bool *holds)
 {
     size_t at;
     *holds = false;
+    DP_TRY(b->kind == DP_LIST ? DP_OK : dp_run_charge_for(run, n, b));
     switch (b->kind) {
     case DP_TEXT:
         if (a->kind != DP_TEXT) {
-            return misfit(run, n, a, b);
+            return misfit(run, n, DP_OP_IN, a, b);
         }
         *holds = dp_text_find(b->u.text, a->u.text, 0, &at);
         return DP_OK;
@@ -179,7 +182,7 @@ static dp_status contains(dp_run *run, const node *n, const dp_value *a, const d
     case DP_FUNCTION:
         break;
     }
-    return misfit(run, n, a, b);
+    return misfit(run, n, DP_OP_IN, a, b);
 }
 
 static int order_of(dp_view a, dp_view b)
@@ -189,11 +192,12 @@ static int order_of(dp_view a, dp_view b)
     return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-static dp_status holds_order(const dp_run *run, const node *n, dp_operation operation,
-                             const dp_value *a, const dp_value *b, bool *holds)
+static dp_status holds_order(dp_run *run, const node *n, dp_operation operation, const dp_value *a,
+                             const dp_value *b, bool *holds)
 {
     int order;
     if (a->kind == DP_TEXT && b->kind == DP_TEXT) {
+        DP_TRY(dp_run_charge_for(run, n, a));
         order = order_of(a->u.text, b->u.text);
     } else if (dp_value_is_number(a) && dp_value_is_number(b)) {
         const double x = dp_value_real(a);
@@ -219,7 +223,7 @@ dp_status dp_run_holds(dp_run *run, const node *n, dp_operation operation, const
         return DP_OK;
     }
     if (operation == DP_OP_IN || operation == DP_OP_NOT_IN) {
-        DP_TRY(contains(run, n, a, b, holds));
+        DP_TRY(dp_run_contains(run, n, a, b, holds));
         *holds = *holds == (operation == DP_OP_IN);
         return DP_OK;
     }

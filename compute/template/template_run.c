@@ -11,6 +11,8 @@ typedef dp_template_node node;
 /* The names of a target get a value, or each its item. */
 static dp_status assign(dp_run *run, const node *n, size_t from, dp_value value)
 {
+    const size_t names = run->globals.count + run->locals.count;
+    DP_TRY(dp_run_charge(run, n, n->n_names * names / DP_STEP_NAMES));
     if (n->n_names == 1) {
         return dp_run_set(run, from, n->names[0], value);
     }
@@ -41,6 +43,7 @@ static dp_status set(dp_run *run, const node *n)
     if (in.kind != DP_DICT || !in.u.dict->is_namespace) {
         return dp_run_fail(run, n, DP_BADARG, "an attribute is set of what is no namespace");
     }
+    DP_TRY(dp_run_charge_for(run, n, &in));
     return dp_dict_set(&run->arena, in.u.dict, n->text, value);
 }
 
@@ -197,19 +200,24 @@ static dp_status begin(dp_run *run, json_t *variables)
 dp_status dp_template_run(const dp_template *t, json_t *variables, dp_buf *out, dp_why *why)
 {
     dp_flow end;
-    dp_run run = {.arena = {.bound = DP_TEMPLATE_MEMORY_MAX}, .out = out, .why = why};
+    dp_why told = {{0}};
+    dp_run run = {.arena = {.bound = DP_TEMPLATE_MEMORY_MAX}, .out = out, .why = &told};
     const size_t before = out->size;
     dp_status status = begin(&run, variables);
     if (status == DP_OK) {
         status = dp_run_execute(&run, t->first, &end);
     }
-    if (status == DP_NOMEM && run.arena.used > DP_TEMPLATE_MEMORY_MAX / 2) {
-        status = dp_why_set(why, DP_TOOBIG, "the template takes more than %d MiB of memory",
+    if (status == DP_NOMEM && run.arena.refused) {
+        status = dp_why_set(&told, DP_TOOBIG, "the template takes more than %d MiB of memory",
                             DP_TEMPLATE_MEMORY_MAX >> 20);
+    } else if (status == DP_TOOBIG && told.text[0] == '\0') { /* A buffer says no more. */
+        status = dp_why_set(&told, DP_TOOBIG, "its text is longer than %d MiB",
+                            DP_TEMPLATE_TEXT_MAX >> 20);
     }
     dp_arena_close(&run.arena);
     if (status != DP_OK) {
         out->size = before;
+        return dp_why_set(why, status, "%s", told.text);
     }
     return status;
 }

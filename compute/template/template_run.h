@@ -17,7 +17,9 @@ typedef struct dp_bindings {
 
 typedef struct dp_template_run_state {
     dp_arena arena;
-    dp_buf *out; /* of the template, or of a block that is captured */
+    dp_buf *out;     /* of the template, or of a block that is captured */
+    size_t held;     /* bytes in the outer ones of blocks that are captured within each other */
+    unsigned blocks; /* that are captured */
     dp_why *why;
     uint64_t steps;
     unsigned depth;
@@ -41,6 +43,9 @@ DP_MUST dp_status dp_run_fail(const dp_run *run, const dp_template_node *node, d
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Counts work. DP_TOOBIG. */
 DP_MUST dp_status dp_run_charge(dp_run *run, const dp_template_node *node, uint64_t steps);
+/* Counts work that goes through a value once. DP_TOOBIG. */
+DP_MUST dp_status dp_run_charge_for(dp_run *run, const dp_template_node *node,
+                                    const dp_value *value);
 /* a == b, with its steps counted. DP_TOOBIG. */
 DP_MUST dp_status dp_run_equal(dp_run *run, const dp_template_node *node, const dp_value *a,
                                const dp_value *b, bool *equal);
@@ -78,6 +83,8 @@ DP_MUST dp_status dp_run_capture(dp_run *run, const dp_template_node *body, dp_v
 /* template_operators.c: a operation b, of node. */
 DP_MUST dp_status dp_run_combine(dp_run *run, const dp_template_node *node, const dp_value *a,
                                  const dp_value *b, dp_value *out);
+DP_MUST dp_status dp_run_contains(dp_run *run, const dp_template_node *node, const dp_value *a,
+                                  const dp_value *b, bool *holds); /* a in b */
 DP_MUST dp_status dp_run_holds(dp_run *run, const dp_template_node *node, dp_operation operation,
                                const dp_value *a, const dp_value *b, bool *holds);
 

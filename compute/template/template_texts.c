@@ -5,6 +5,16 @@
 
 /* ---- Texts: filters and methods alike. */
 
+/* Counts work that may look at each byte of one text for each of the other. */
+static dp_status charge_pairs(const dp_call *c, dp_view a, dp_view b)
+{
+    uint64_t pairs;
+    return dp_run_charge(c->run, c->node,
+                         __builtin_mul_overflow((uint64_t)a.size, (uint64_t)b.size, &pairs)
+                             ? DP_TEMPLATE_STEPS_MAX
+                             : pairs / DP_STEP_BYTES);
+}
+
 static dp_status strip(const dp_call *c, bool left, bool right)
 {
     dp_view text;
@@ -14,6 +24,7 @@ static dp_status strip(const dp_call *c, bool left, bool right)
         return dp_call_refuse(c, "needs a text");
     }
     const bool given = set != NULL && set->kind == DP_TEXT;
+    DP_TRY(given ? charge_pairs(c, text, set->u.text) : DP_OK);
     return dp_call_give_text(c, dp_text_strip(text, given ? &set->u.text : NULL, left, right));
 }
 
@@ -198,6 +209,7 @@ static dp_status do_rsplit(const dp_call *c)
     if (by.size == 0) {
         return dp_call_refuse(c, "needs a text that is not empty");
     }
+    DP_TRY(charge_pairs(c, text, by));
     DP_TRY(dp_value_list(&c->run->arena, &pieces));
     while (left != 0 && find_last(text, by, end, &found)) {
         const size_t from = found + by.size;
@@ -228,6 +240,7 @@ static dp_status edge(const dp_call *c, bool end)
     if (parts != NULL && parts->kind == DP_LIST) {
         for (size_t i = 0; i < parts->u.list->count; i++) {
             const dp_value *const part = &parts->u.list->items[i];
+            DP_TRY(dp_run_charge_for(c->run, c->node, part));
             holds = holds || (part->kind == DP_TEXT && stands_at(c->of->u.text, part->u.text, end));
         }
         return dp_call_give(c, dp_value_bool(holds));

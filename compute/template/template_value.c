@@ -19,11 +19,13 @@ void *dp_arena_take(dp_arena *arena, size_t bytes)
 {
     const size_t size = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     if (size < bytes || size > arena->bound) {
+        arena->refused = true;
         return NULL;
     }
     if (arena->newest == NULL || size > arena->left) {
         const size_t room = size > PIECE_BYTES ? size : PIECE_BYTES;
         if (room > arena->bound - arena->used) {
+            arena->refused = true;
             return NULL;
         }
         piece *const made = dp_alloc(1, sizeof(piece) + room);
@@ -100,8 +102,13 @@ const char *dp_value_name(const dp_value *v)
     return names[v->kind];
 }
 
-/* Work on so many bytes or entries, in steps. */
-enum { STEP_BYTES = 64, STEP_ENTRIES = 8 };
+uint64_t dp_value_work(const dp_value *v)
+{
+    return v->kind == DP_TEXT   ? v->u.text.size / DP_STEP_BYTES
+           : v->kind == DP_DICT ? v->u.dict->count / DP_STEP_ENTRIES
+           : v->kind == DP_LIST ? v->u.list->count / DP_STEP_ENTRIES
+                                : 0;
+}
 
 /* False: the steps are used up. */
 static bool pay(uint64_t *left, uint64_t steps)
@@ -128,7 +135,7 @@ static bool dicts_equal(const dp_template_dict *a, const dp_template_dict *b, un
     bool equal = a->count == b->count;
     for (size_t i = 0; i < a->count && equal; i++) {
         const dp_value *const other = dp_dict_get(b, a->entries[i].key);
-        equal = other != NULL && pay(left, b->count / STEP_ENTRIES) &&
+        equal = other != NULL && pay(left, b->count / DP_STEP_ENTRIES) &&
                 equal_at(&a->entries[i].value, other, depth, left);
     }
     return equal;
@@ -139,7 +146,7 @@ static bool alike_equal(const dp_value *a, const dp_value *b, unsigned depth, ui
 {
     switch (a->kind) {
     case DP_TEXT:
-        return a->u.text.size == b->u.text.size && pay(left, a->u.text.size / STEP_BYTES) &&
+        return a->u.text.size == b->u.text.size && pay(left, dp_value_work(a)) &&
                dp_view_equal(a->u.text, b->u.text);
     case DP_LIST:
         return a->u.list == b->u.list || lists_equal(a->u.list, b->u.list, depth + 1, left);

@@ -16,6 +16,7 @@ typedef struct dp_arena {
     size_t left;  /* bytes in it */
     size_t used;  /* bytes of all pieces */
     size_t bound;
+    bool refused; /* the bound refused more */
 } dp_arena;
 
 /* Zeroed; NULL: beyond the bound, or no memory. */
@@ -89,6 +90,11 @@ static inline dp_value dp_value_text(dp_view text)
 {
     return (dp_value){.kind = DP_TEXT, .u.text = text};
 }
+/* Work on so many bytes, entries of a dict, or names is one step. */
+enum { DP_STEP_BYTES = 64, DP_STEP_ENTRIES = 8, DP_STEP_NAMES = 64 };
+
+/* Steps of work that goes through a value once. */
+uint64_t dp_value_work(const dp_value *value);
 bool dp_value_is_number(const dp_value *value); /* bool counts, as in Python */
 double dp_value_real(const dp_value *value);    /* of a number */
 bool dp_value_true(const dp_value *value);

@@ -108,6 +108,11 @@ static void expressions_have_the_order_of_jinja(void **state)
         "{}", "True True False y");
     check("{{ [1, 2][-1] }} {{ 'abcd'[1:3] }} {{ 'abcd'[::-1] }} {{ [1, 2, 3][:-1] }}", "{}",
           "2 bc dcba [1, 2]");
+    check("{{ (-700000000000000000 * 10) % (600000000000000000 * 10) }} {{ -7 % 3 }} {{ 7 % -3 }} "
+          "{{ 6 % -3 }}",
+          "{}", "5000000000000000000 2 -2 0");
+    check("{{ 'ab' is in 'cabd' }} {{ 'x' is in ['x'] }} {{ 'k' is in {'k': 1} }}", "{}",
+          "True True True");
     check("{{ x is defined }} {{ x is not none }} {{ 3 is odd }} {{ 'a'|upper ~ 'b' }} {{ 2|string "
           "+ '!' }}",
           "{}", "False True True Ab 2!");
@@ -222,6 +227,8 @@ static void faults_are_named_with_their_line(void **state)
     check_bad("{{ strftime_now('%d') }}", "{}", DP_UNSUPPORTED, "no function 'strftime_now'");
     check_bad("x{{ m.role }}", "{}", DP_BADARG, "m is undefined and has no 'role'");
     check_bad("{{ 'a' + 1 }}", "{}", DP_BADARG, "'+' does not fit a text and an integer");
+    check_bad("{{ 1 in 2 }}", "{}", DP_BADARG, "'in' does not fit an integer and an integer");
+    check_bad("{{ 1 is in 2 }}", "{}", DP_BADARG, "'in' does not fit an integer and an integer");
     check_bad("{{ 1 // 0 }}", "{}", DP_BADARG, "a division by 0");
     check_bad("{{ raise_exception('no ' ~ 'way') }}", "{}", DP_BADARG,
               "it refuses the chat: no way");
@@ -275,6 +282,55 @@ static void comparisons_are_bounded(void **state)
     }
 }
 
+/* Nothing is made of the text that would count against the memory. */
+static void long_texts_cost_steps(void **state)
+{
+    (void)state;
+    static const char loop[] =
+        "{%% set n = namespace(s='aaaaaaaaaaaaaaaa', t='aaaaaaaaaaaaaaaa') %%}{%% for i in "
+        "range(21) %%}"
+        "{%% set n.s = n.s + n.s %%}{%% set n.t = n.t + n.t %%}{%% endfor %%}"
+        "{%% for i in range(500000) %%}{%% if %s %%}{%% endif %%}{%% endfor %%}";
+    static const char *const words[] = {"n.s|length",
+                                        "n.s[1]",
+                                        "n.s[5:9]",
+                                        "n.s.find('b')",
+                                        "'b' in n.s",
+                                        "n.s < n.t",
+                                        "n.s == n.t",
+                                        "n.s is lower",
+                                        "['b']|select('in', n.s)|first",
+                                        "[n.s]|select('lower')|first",
+                                        "n.s.strip('ab')",
+                                        "n.s|trim('ab')",
+                                        "n.s.rsplit('bb')",
+                                        "n.s.startswith([n.s, n.t])",
+                                        "n.s.startswith(n.t)",
+                                        "n.s.count('b')"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char source[512];
+        snprintf(source, sizeof source, loop, words[i]);
+        check_bad(source, "{}", DP_TOOBIG, "more than 5000000 steps");
+    }
+}
+
+static void blocks_within_blocks_share_one_bound(void **state)
+{
+    (void)state;
+    check_bad("{% set y = 'a' * 1024 %}{% set x = y * 61440 %}{% set a %}{{ x }}{% set b %}{{ x "
+              "}}{% set c %}{{ x }}"
+              "{% endset %}{% endset %}{% endset %}",
+              "{}", DP_TOOBIG, "its text is longer than 128 MiB");
+}
+
+/* Memory that is left does not hide that the bound refused. */
+static void a_bound_is_told_as_a_bound(void **state)
+{
+    (void)state;
+    check_bad("{% set y = 'a' * 1024 %}{% set a = y * 102400 %}{% set b = y * 204800 %}", "{}",
+              DP_TOOBIG, "more than 256 MiB of memory");
+}
+
 /* The keys of JSON are different from each other: none is sought while they are taken over. */
 static void an_object_of_many_keys_is_read_at_once(void **state)
 {
@@ -292,6 +348,17 @@ static void an_object_of_many_keys_is_read_at_once(void **state)
     }
     CHECK(json_object_set_new(all, "o", one) == 0);
     dp_buf_init(&out, 1 << 20);
+    static const char *const words[] = {"o.z", "o['z']", "'z' in o", "o.get('z')",
+                                        "[o]|selectattr('z')|list"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char source[128];
+        snprintf(source, sizeof source,
+                 "{%% for i in range(300000) %%}{%% if %s %%}{%% endif %%}{%% endfor %%}",
+                 words[i]);
+        CHECK_OK(dp_template_open(&t, dp_view_text(source), &why));
+        CHECK_STATUS(dp_template_run(t, all, &out, &why), DP_TOOBIG);
+        dp_template_close(t);
+    }
     CHECK_OK(dp_template_open(
         &t, dp_view_text("{{ o|length }} {{ (o|dictsort)[0] }} {{ (o.items()|list)[0] }}"), &why));
     CHECK_OK(dp_template_run(t, all, &out, &why));
@@ -329,6 +396,9 @@ int main(void)
         cmocka_unit_test(faults_are_named_with_their_line),
         cmocka_unit_test(work_and_memory_are_bounded),
         cmocka_unit_test(comparisons_are_bounded),
+        cmocka_unit_test(long_texts_cost_steps),
+        cmocka_unit_test(blocks_within_blocks_share_one_bound),
+        cmocka_unit_test(a_bound_is_told_as_a_bound),
         cmocka_unit_test(an_object_of_many_keys_is_read_at_once),
         cmocka_unit_test(a_namespace_that_holds_itself_ends),
     };
