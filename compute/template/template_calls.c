@@ -72,6 +72,10 @@ static dp_status run_row(const dp_call *c, const dp_call_row *rows, const dp_cal
     if (more != NULL) {
         return run_row(c, more, NULL, kind);
     }
+    if (c->of->kind == DP_UNDEFINED && strcmp(kind, "method") == 0) {
+        return dp_run_fail(c->run, c->node, DP_BADARG, "undefined has no method '%.*s'",
+                           (int)(name.size < 64 ? name.size : 64), (const char *)name.data);
+    }
     return dp_run_fail(c->run, c->node, DP_UNSUPPORTED, "the %s '%.*s' is not known for %s", kind,
                        (int)(name.size < 64 ? name.size : 64), (const char *)name.data,
                        dp_value_name(c->of));
@@ -116,7 +120,9 @@ static bool is_letters(const dp_value *v, bool upper)
 /* Tests without an argument. */
 static bool test_alone(dp_view name, const dp_value *v, bool *known)
 {
-    const bool has_items = v->kind == DP_TEXT || v->kind == DP_LIST || v->kind == DP_DICT;
+    const bool mapping = v->kind == DP_DICT && !v->u.dict->is_namespace;
+    const bool has_items =
+        v->kind == DP_TEXT || v->kind == DP_LIST || mapping || v->kind == DP_UNDEFINED;
     const bool odd = v->kind == DP_INT && v->u.integer % 2 != 0;
     const struct {
         const char *name;
@@ -125,9 +131,9 @@ static bool test_alone(dp_view name, const dp_value *v, bool *known)
                 {"undefined", v->kind == DP_UNDEFINED},
                 {"none", v->kind == DP_NONE},
                 {"string", v->kind == DP_TEXT},
-                {"mapping", v->kind == DP_DICT},
+                {"mapping", mapping},
                 {"sequence", has_items},
-                {"iterable", has_items || v->kind == DP_UNDEFINED},
+                {"iterable", has_items},
                 {"number", dp_value_is_number(v)},
                 {"integer", v->kind == DP_INT},
                 {"float", v->kind == DP_FLOAT},
@@ -153,11 +159,17 @@ static bool test_alone(dp_view name, const dp_value *v, bool *known)
 static dp_status test_against(dp_run *run, const node *n, const dp_value *a, const dp_value *b,
                               bool *holds)
 {
-    static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
+    static const char *const equal[] = {"equalto", "eq", "=="};
     for (size_t i = 0; i < sizeof equal / sizeof equal[0]; i++) {
         if (dp_view_equal(n->text, dp_view_text(equal[i]))) {
             return dp_run_equal(run, n, a, b, holds);
         }
+    }
+    if (dp_view_equal(n->text, dp_view_text("sameas"))) {
+        *holds = a->kind == b->kind && (a->kind == DP_LIST   ? a->u.list == b->u.list
+                                        : a->kind == DP_DICT ? a->u.dict == b->u.dict
+                                                             : true);
+        return *holds ? dp_run_equal(run, n, a, b, holds) : DP_OK;
     }
     if (dp_view_equal(n->text, dp_view_text("ne")) || dp_view_equal(n->text, dp_view_text("!="))) {
         DP_TRY(dp_run_equal(run, n, a, b, holds));

@@ -328,18 +328,16 @@ static dp_status slice(dp_run *run, const node *n, dp_value *out)
 
 /* ---- Calls. */
 
-/* Runs a block, and gives what it writes. */
-dp_status dp_run_capture(dp_run *run, const node *body, dp_view *text)
+dp_status dp_run_capture(dp_run *run, const node *body, dp_view *text, dp_flow *end)
 {
     dp_buf buf;
-    dp_flow end;
     dp_buf *const before = run->out;
     const size_t held = run->held;
     run->held += run->blocks > 0 ? before->size : 0;
     run->blocks++;
     dp_buf_init(&buf, DP_TEMPLATE_TEXT_MAX - run->held);
     run->out = &buf;
-    const dp_status status = dp_run_execute(run, body, &end);
+    const dp_status status = dp_run_execute(run, body, end);
     run->out = before;
     run->held = held;
     run->blocks--;
@@ -395,12 +393,13 @@ static dp_status call_macro(dp_run *run, const node *n, const node *macro,
     const size_t scope = run->scope;
     const bool inside = run->inside;
     dp_view text;
+    dp_flow end;
     run->base = count;
     run->scope = count;
     run->inside = true;
     dp_status status = bind_arguments(run, n, macro, arguments);
     if (status == DP_OK) {
-        status = dp_run_capture(run, macro->body, &text);
+        status = dp_run_capture(run, macro->body, &text, &end);
     }
     run->base = base;
     run->scope = scope;

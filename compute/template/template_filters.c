@@ -105,13 +105,18 @@ static dp_status json_style(const dp_call *c, dp_json_style *style)
     return DP_OK;
 }
 
+static int order_of(dp_view a, dp_view b)
+{
+    const size_t least = a.size < b.size ? a.size : b.size;
+    const int order = least > 0 ? memcmp(a.data, b.data, least) : 0;
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
 static int entry_order(const void *a, const void *b)
 {
     const dp_template_entry *const x = a;
     const dp_template_entry *const y = b;
-    const size_t least = x->key.size < y->key.size ? x->key.size : y->key.size;
-    const int order = least > 0 ? memcmp(x->key.data, y->key.data, least) : 0;
-    return order != 0 ? order : (x->key.size > y->key.size) - (x->key.size < y->key.size);
+    return order_of(x->key, y->key);
 }
 
 static dp_status sorted_at(const dp_call *c, const dp_value *of, unsigned depth, dp_value *out);
@@ -259,7 +264,7 @@ static dp_status do_safe(const dp_call *c)
     return dp_call_give(c, *c->of);
 }
 
-/* The number that a text begins to be; false: none. */
+/* The number that a text is; false: none. */
 static bool real_of(dp_view text, double *real)
 {
     char copy[64];
@@ -267,23 +272,63 @@ static bool real_of(dp_view text, double *real)
     const dp_view bare = dp_text_strip(text, NULL, true, true);
     snprintf(copy, sizeof copy, "%.*s", (int)(bare.size < 63 ? bare.size : 63),
              (const char *)bare.data);
+    if (copy[strspn(copy, "0123456789+-.eE")] != '\0') { /* No hexadecimal one. */
+        return false;
+    }
     *real = strtod(copy, &end);
     return end != copy && *end == '\0' && bare.size < 63 && isfinite(*real);
+}
+
+/* The integer that a text is, in which "_" may stand between digits; false: none. *fits: in 64
+ * bits. */
+static bool integer_of(dp_view text, int64_t *integer, bool *fits)
+{
+    const dp_view bare = dp_text_strip(text, NULL, true, true);
+    const bool sign = bare.size > 0 && (bare.data[0] == '-' || bare.data[0] == '+');
+    const bool negative = sign && bare.data[0] == '-';
+    bool digit = false;
+    *integer = 0;
+    *fits = true;
+    for (size_t i = sign; i < bare.size; i++) {
+        const uint8_t ch = bare.data[i];
+        const bool joins = ch == '_' && digit;
+        digit = ch >= '0' && ch <= '9';
+        if (!digit && !joins) {
+            return false;
+        }
+        if (digit) {
+            *fits = *fits && !__builtin_mul_overflow(*integer, 10, integer) &&
+                    !__builtin_add_overflow(*integer, negative ? '0' - ch : ch - '0', integer);
+        }
+    }
+    return digit;
 }
 
 static dp_status do_int(const dp_call *c)
 {
     const dp_value *const otherwise = dp_call_argument(c, 0, "default");
     double real = 0;
-    const bool is = dp_value_is_number(c->of) ? (real = dp_value_real(c->of), true)
-                    : c->of->kind == DP_TEXT  ? real_of(c->of->u.text, &real)
-                                              : false;
+    int64_t integer = 0;
+    bool fits = true;
+    bool is = dp_value_is_number(c->of);
     if (c->of->kind == DP_INT) {
         return dp_call_give(c, *c->of);
     }
-    return dp_call_give(c, is && fabs(real) < 1e18 ? dp_value_int((int64_t)real)
-                           : otherwise != NULL     ? *otherwise
-                                                   : dp_value_int(0));
+    if (c->of->kind == DP_TEXT && integer_of(c->of->u.text, &integer, &fits)) {
+        return fits ? dp_call_give(c, dp_value_int(integer))
+                    : dp_call_refuse(c, "is of a number that is too large");
+    }
+    if (is) {
+        real = dp_value_real(c->of);
+    } else {
+        is = c->of->kind == DP_TEXT && real_of(c->of->u.text, &real);
+    }
+    if (is && fabs(real) >= 0x1p63) {
+        return dp_call_refuse(c, "is of a number that is too large");
+    }
+    return dp_call_give(c, is && isfinite(real) ? dp_value_int((int64_t)real)
+                           : otherwise != NULL  ? *otherwise
+                                                : dp_value_int(0));
 }
 
 static dp_status do_float(const dp_call *c)
@@ -337,18 +382,40 @@ static dp_status do_reverse(const dp_call *c)
                : DP_OK;
 }
 
+/* A text in small letters, for comparisons; other values as they are. */
+static dp_status fold(const dp_call *c, const dp_value *of, dp_value *out)
+{
+    uint8_t *room;
+    const dp_call copy = {c->run, c->node, of, c->arguments, out};
+    *out = *of;
+    if (of->kind != DP_TEXT) {
+        return DP_OK;
+    }
+    DP_TRY(dp_call_copy(&copy, of->u.text, &room));
+    for (size_t i = 0; i < of->u.text.size; i++) {
+        room[i] = dp_is_upper(room[i]) ? (uint8_t)(room[i] + 32) : room[i];
+    }
+    return DP_OK;
+}
+
 static dp_status do_unique(const dp_call *c)
 {
     dp_value list;
+    dp_value known;
     DP_TRY(dp_call_items(c, &list));
+    DP_TRY(dp_value_list(&c->run->arena, &known));
     DP_TRY(dp_value_list(&c->run->arena, c->out));
     for (size_t i = 0; i < list.u.list->count; i++) {
-        bool known = false;
-        for (size_t j = 0; j < c->out->u.list->count && !known; j++) {
-            DP_TRY(dp_run_equal(c->run, c->node, &list.u.list->items[i], &c->out->u.list->items[j],
-                                &known));
+        dp_value key;
+        bool is = false;
+        DP_TRY(fold(c, &list.u.list->items[i], &key));
+        for (size_t j = 0; j < known.u.list->count && !is; j++) {
+            DP_TRY(dp_run_equal(c->run, c->node, &key, &known.u.list->items[j], &is));
         }
-        DP_TRY(known ? DP_OK : dp_list_add(&c->run->arena, c->out->u.list, list.u.list->items[i]));
+        if (!is) {
+            DP_TRY(dp_list_add(&c->run->arena, known.u.list, key));
+            DP_TRY(dp_list_add(&c->run->arena, c->out->u.list, list.u.list->items[i]));
+        }
     }
     return DP_OK;
 }
@@ -471,6 +538,20 @@ static dp_status do_map(const dp_call *c)
     return dp_call_give(c, made);
 }
 
+/* An entry of an object, with its key in small letters and its place. */
+typedef struct place {
+    dp_view key;
+    const dp_template_entry *entry;
+} place;
+
+static int order_without_case(const void *a, const void *b)
+{
+    const place *const x = a;
+    const place *const y = b;
+    const int order = order_of(x->key, y->key);
+    return order != 0 ? order : (x->entry > y->entry) - (x->entry < y->entry);
+}
+
 static dp_status do_dictsort(const dp_call *c)
 {
     if (c->of->kind != DP_DICT) {
@@ -478,13 +559,21 @@ static dp_status do_dictsort(const dp_call *c)
     }
     const dp_template_dict *const from = c->of->u.dict;
     dp_value sorted;
+    place *const places = dp_arena_take(&c->run->arena, from->count * sizeof *places);
+    if (places == NULL) {
+        return DP_NOMEM;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        const dp_value key = dp_value_text(from->entries[i].key);
+        dp_value small;
+        DP_TRY(fold(c, &key, &small));
+        places[i] = (place){small.u.text, &from->entries[i]};
+    }
+    qsort(places, from->count, sizeof *places, order_without_case);
     DP_TRY(dp_value_dict(&c->run->arena, &sorted));
     for (size_t i = 0; i < from->count; i++) {
-        DP_TRY(dp_dict_add(&c->run->arena, sorted.u.dict, from->entries[i].key,
-                           from->entries[i].value));
-    }
-    if (from->count > 0) {
-        qsort(sorted.u.dict->entries, from->count, sizeof *from->entries, entry_order);
+        DP_TRY(dp_dict_add(&c->run->arena, sorted.u.dict, places[i].entry->key,
+                           places[i].entry->value));
     }
     const dp_call inner = {c->run, c->node, &sorted, c->arguments, c->out};
     return do_items(&inner);

@@ -49,11 +49,6 @@ static uint8_t byte_at(const lexer *l, size_t at)
     return at < l->source.size ? l->source.data[at] : 0;
 }
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || (c >= 9 && c <= 13);
-}
-
 static void skip(lexer *l, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -64,8 +59,8 @@ static void skip(lexer *l, size_t bytes)
 
 static void skip_blanks(lexer *l)
 {
-    while (l->at < l->source.size && is_blank(l->source.data[l->at])) {
-        skip(l, 1);
+    for (size_t n = dp_text_blank(l->source, l->at); n > 0; n = dp_text_blank(l->source, l->at)) {
+        skip(l, n);
     }
 }
 
@@ -81,27 +76,34 @@ static void after_tag(lexer *l, bool strips, bool trims)
     l->line_begins = l->at > from && l->source.data[l->at - 1] == '\n';
 }
 
+/* The size of a text without the blanks at its end, of which a line end is one or not. */
+static size_t size_without_blanks(dp_view text, bool lines)
+{
+    size_t size = text.size;
+    for (;;) {
+        const size_t n = dp_text_blank_before(text, size);
+        if (n == 0 || (!lines && text.data[size - 1] == '\n')) {
+            return size;
+        }
+        size -= n;
+    }
+}
+
 /* The text up to the next tag, whose first byte is at end. */
 static dp_status lex_text(lexer *l, size_t end)
 {
-    size_t size = end - l->at;
-    const uint8_t *const text = l->source.data + l->at;
+    dp_view text = dp_text_cut(l->source, l->at, end - l->at);
     const uint8_t kind = byte_at(l, end + 1);
     const uint8_t sign = byte_at(l, end + 2);
     if (end < l->source.size && sign == '-') {
-        while (size > 0 && is_blank(text[size - 1])) {
-            size--;
-        }
+        text.size = size_without_blanks(text, true);
     } else if (end < l->source.size && kind != '{' && sign != '+') {
-        size_t from = size;
-        while (from > 0 && (text[from - 1] == ' ' || text[from - 1] == '\t')) {
-            from--;
-        }
-        const bool begins = from > 0 ? text[from - 1] == '\n' : l->line_begins;
-        size = begins ? from : size;
+        const size_t from = size_without_blanks(text, false);
+        const bool begins = from > 0 ? text.data[from - 1] == '\n' : l->line_begins;
+        text.size = begins ? from : text.size;
     }
-    if (size > 0) {
-        DP_TRY(add(l, DP_LEX_TEXT, dp_view_of(text, size)));
+    if (text.size > 0) {
+        DP_TRY(add(l, DP_LEX_TEXT, text));
     }
     skip(l, end - l->at);
     return DP_OK;
@@ -136,6 +138,73 @@ static dp_status lex_comment(lexer *l)
     return DP_OK;
 }
 
+/* The digits of a number from here on, most of them; those that are none end it. */
+static size_t digits_at(const lexer *l, size_t at, int base, size_t most, uint32_t *number)
+{
+    size_t n = 0;
+    for (*number = 0; n < most; n++) {
+        const uint8_t c = byte_at(l, at + n);
+        const uint8_t small = c >= 'A' && c <= 'F' ? (uint8_t)(c + 32) : c;
+        const int digit = small >= '0' && small <= '9'   ? small - '0'
+                          : small >= 'a' && small <= 'f' ? small - 'a' + 10
+                                                         : 16;
+        if (digit >= base) {
+            break;
+        }
+        *number = *number * (unsigned)base + (unsigned)digit;
+    }
+    return n;
+}
+
+static size_t put_character(uint8_t *text, uint32_t point)
+{
+    const size_t size = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = size - 1; i > 0; i--) {
+        text[i] = (uint8_t)(0x80 | (point & 0x3f));
+        point >>= 6;
+    }
+    text[0] = (uint8_t)(first[size] | point);
+    return size;
+}
+
+/* A character by its number, whose escape is no shorter than its bytes. *used: of the source. */
+static dp_status lex_number(lexer *l, size_t at, uint8_t *text, size_t *size, size_t *used)
+{
+    uint32_t point;
+    const uint8_t kind = byte_at(l, at + 1);
+    const size_t wanted = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
+    const size_t got =
+        wanted > 0 ? digits_at(l, at + 2, 16, wanted, &point) : digits_at(l, at + 1, 8, 3, &point);
+    *used = wanted > 0 ? 2 + got : 1 + got;
+    if ((wanted > 0 && got < wanted) || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
+        return fail(l, "an escape of a string is no character");
+    }
+    *size = put_character(text, point);
+    return DP_OK;
+}
+
+/* An escape of a string, or a byte that is none, as bytes of text. */
+static dp_status lex_escape(lexer *l, size_t at, uint8_t *text, size_t *size, size_t *used)
+{
+    static const char from[] = "ntrfvab\\'\"";
+    static const char to[] = "\n\t\r\f\v\a\b\\'\"";
+    const uint8_t next = byte_at(l, at + 1);
+    const char *const escape = next != 0 ? strchr(from, next) : NULL;
+    if (next == 'x' || next == 'u' || next == 'U' || (next >= '0' && next <= '7')) {
+        return lex_number(l, at, text, size, used);
+    }
+    if (next == 'N') {
+        return dp_why_set(l->why, DP_UNSUPPORTED,
+                          "line %u of the template: characters by their names are not known",
+                          l->line);
+    }
+    *used = escape != NULL || next == '\n' ? 2 : 1;
+    *size = next != '\n';
+    text[0] = escape != NULL ? (uint8_t)to[escape - from] : '\\';
+    return DP_OK;
+}
+
 /* A string, with its escapes resolved. */
 static dp_status lex_string(lexer *l)
 {
@@ -152,17 +221,15 @@ static dp_status lex_string(lexer *l)
         return DP_NOMEM;
     }
     size_t size = 0;
-    for (size_t i = l->at + 1; i < end; i++) {
-        static const char from[] = "ntrfvab0\\'\"";
-        static const char to[] = "\n\t\r\f\v\a\b\0\\'\"";
-        const uint8_t c = l->source.data[i];
-        const char *const escape =
-            c == '\\' ? memchr(from, l->source.data[i + 1], sizeof from - 1) : NULL;
-        if (c == '\\' && (l->source.data[i + 1] == 'u' || l->source.data[i + 1] == 'x')) {
-            return fail(l, "escapes of strings by number are not known");
+    for (size_t i = l->at + 1; i < end;) {
+        size_t made = 1;
+        size_t used = 1;
+        text[size] = l->source.data[i];
+        if (l->source.data[i] == '\\') {
+            DP_TRY(lex_escape(l, i, text + size, &made, &used));
         }
-        text[size++] = escape != NULL ? (uint8_t)to[escape - from] : c;
-        i += escape != NULL;
+        size += made;
+        i += used;
     }
     const dp_status status = add(l, DP_LEX_STRING, dp_view_of(text, size));
     skip(l, end + 1 - l->at);

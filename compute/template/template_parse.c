@@ -55,7 +55,9 @@ static dp_status loop(dp_parser *p, node *n)
     if (dp_parse_is_word(p, "recursive")) {
         return dp_parse_fail(p, DP_UNSUPPORTED, "recursive loops are not known");
     }
+    p->loops++;
     DP_TRY(body(p, ends, &n->body));
+    p->loops--;
     if (dp_parse_takes_word(p, "else")) {
         DP_TRY(body(p, last, &n->other));
     }
@@ -128,7 +130,10 @@ static dp_status macro(dp_parser *p, node *n)
             DP_TRY(dp_parse_need_sign(p, ","));
         }
     }
+    const unsigned loops = p->loops;
+    p->loops = 0;
     DP_TRY(body(p, ends, &n->body));
+    p->loops = loops;
     if (dp_parse_takes_word(p, "endmacro")) {
         p->at += p->at->kind == DP_LEX_NAME; /* Its name may stand here again. */
     }
@@ -143,16 +148,22 @@ static dp_status generation(dp_parser *p, node *n)
     return close(p, "endgeneration");
 }
 
+static dp_status end_in_loop(dp_parser *p)
+{
+    return p->loops > 0 ? end_block(p)
+                        : dp_parse_fail(p, DP_BADMSG, "break or continue outside of a loop");
+}
+
 static dp_status leave(dp_parser *p, node *n)
 {
     n->kind = DP_NODE_BREAK;
-    return end_block(p);
+    return end_in_loop(p);
 }
 
 static dp_status go_on(dp_parser *p, node *n)
 {
     n->kind = DP_NODE_CONTINUE;
-    return end_block(p);
+    return end_in_loop(p);
 }
 
 static dp_status block(dp_parser *p, node *n)

@@ -11,6 +11,7 @@ typedef struct dp_parser {
     dp_arena *arena;
     const dp_lexeme *at;
     unsigned depth;
+    unsigned loops; /* around the statement */
     dp_why *why;
 } dp_parser;
 

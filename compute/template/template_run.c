@@ -26,14 +26,17 @@ static dp_status assign(dp_run *run, const node *n, size_t from, dp_value value)
     return DP_OK;
 }
 
-static dp_status set(dp_run *run, const node *n)
+static dp_status set(dp_run *run, const node *n, dp_flow *end)
 {
     dp_value value;
     if (n->a != NULL) {
         DP_TRY(dp_run_eval(run, n->a, &value));
     } else {
         dp_view text;
-        DP_TRY(dp_run_capture(run, n->body, &text));
+        DP_TRY(dp_run_capture(run, n->body, &text, end));
+        if (*end != DP_FLOW_NEXT) {
+            return DP_OK;
+        }
         value = dp_value_text(text);
     }
     if (n->text.size == 0) {
@@ -151,7 +154,7 @@ static dp_status statement(dp_run *run, const node *n, dp_flow *end)
         return dp_run_execute(run, dp_value_true(&holds) ? n->body : n->other, end);
     }
     case DP_NODE_SET:
-        return set(run, n);
+        return set(run, n, end);
     case DP_NODE_MACRO:
         return dp_run_set(run, run->scope, n->text, (dp_value){.kind = DP_MACRO, .u.macro = n});
     case DP_NODE_BLOCK:

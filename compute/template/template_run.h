@@ -78,8 +78,9 @@ DP_MUST dp_status dp_run_bind(dp_run *run, dp_bindings *in, size_t from, dp_view
 /* The same among the locals from `from` on, or outside of loops and macros among the globals. */
 DP_MUST dp_status dp_run_set(dp_run *run, size_t from, dp_view name, dp_value value);
 dp_value dp_run_find(const dp_run *run, dp_view name);
-/* Runs a block, and gives what it writes. */
-DP_MUST dp_status dp_run_capture(dp_run *run, const dp_template_node *body, dp_view *text);
+/* Runs a block, and gives what it writes, and how it ends. */
+DP_MUST dp_status dp_run_capture(dp_run *run, const dp_template_node *body, dp_view *text,
+                                 dp_flow *end);
 /* template_operators.c: a operation b, of node. */
 DP_MUST dp_status dp_run_combine(dp_run *run, const dp_template_node *node, const dp_value *a,
                                  const dp_value *b, dp_value *out);

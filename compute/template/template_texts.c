@@ -87,6 +87,22 @@ static dp_status do_title(const dp_call *c)
     return capitals(c, true);
 }
 
+/* The filter: a word begins behind a blank, a hyphen or an opening bracket alone. */
+static dp_status do_title_filter(const dp_call *c)
+{
+    uint8_t *room;
+    bool inside = false;
+    DP_TRY(do_lower(c));
+    const dp_view text = c->out->u.text;
+    DP_TRY(dp_call_copy(c, text, &room));
+    for (size_t i = 0; i < text.size; i++) {
+        const uint8_t ch = text.data[i];
+        room[i] = dp_is_lower(ch) && !inside ? (uint8_t)(ch - 32) : ch;
+        inside = strchr("-({[<", ch == 0 ? 'x' : ch) == NULL && dp_text_blank(text, i) == 0;
+    }
+    return DP_OK;
+}
+
 static dp_status do_capitalize(const dp_call *c)
 {
     return capitals(c, false);
@@ -134,28 +150,22 @@ static dp_status add_piece(const dp_call *c, dp_view piece)
     return dp_list_add(&c->run->arena, c->out->u.list, dp_value_text(piece));
 }
 
-static bool is_space(uint8_t ch)
-{
-    return ch == ' ' || (ch >= 9 && ch <= 13);
-}
-
 /* By blanks, of which several are one. */
 static dp_status split_blanks(const dp_call *c, dp_view text, int64_t left)
 {
     size_t at = 0;
     for (;;) {
-        while (at < text.size && is_space(text.data[at])) {
-            at++;
+        for (size_t n = dp_text_blank(text, at); n > 0; n = dp_text_blank(text, at)) {
+            at += n;
         }
         if (at == text.size) {
             return DP_OK;
         }
         size_t end = at;
-        while (end < text.size && (left == 0 || !is_space(text.data[end]))) {
-            end++;
+        while (end < text.size && (left == 0 || dp_text_blank(text, end) == 0)) {
+            end += dp_text_character(text, end);
         }
-        const dp_view piece = dp_text_cut(text, at, end - at);
-        DP_TRY(add_piece(c, left == 0 ? dp_text_strip(piece, NULL, false, true) : piece));
+        DP_TRY(add_piece(c, dp_text_cut(text, at, end - at)));
         at = end;
         left -= left > 0;
     }
@@ -375,7 +385,7 @@ const dp_call_row dp_call_text_methods[] = {{"strip", do_strip, "-"},
 const dp_call_row dp_call_text_filters[] = {{"trim", do_strip, "chars"},
                                             {"upper", do_upper, ""},
                                             {"lower", do_lower, ""},
-                                            {"title", do_title, ""},
+                                            {"title", do_title_filter, ""},
                                             {"capitalize", do_capitalize, ""},
                                             {"replace", do_replace, "old new count"},
                                             {NULL, NULL, NULL}};

@@ -86,7 +86,7 @@ bool dp_value_true(const dp_value *v)
     case DP_LIST:
         return v->u.list->count > 0;
     case DP_DICT:
-        return v->u.dict->count > 0;
+        return v->u.dict->count > 0 || v->u.dict->is_namespace;
     case DP_MACRO:
     case DP_FUNCTION:
         return true;
@@ -421,6 +421,28 @@ static bool is_blank(dp_view c)
         }
     }
     return false;
+}
+
+/* Where the character begins that ends here. */
+static size_t begin_of(dp_view text, size_t end)
+{
+    size_t from = end - 1;
+    while (from > 0 && (text.data[from] & 0xc0) == 0x80) {
+        from--;
+    }
+    return from;
+}
+
+size_t dp_text_blank(dp_view text, size_t at)
+{
+    const size_t size = at < text.size ? dp_text_character(text, at) : 0;
+    return size > 0 && is_blank(dp_text_cut(text, at, size)) ? size : 0;
+}
+
+size_t dp_text_blank_before(dp_view text, size_t end)
+{
+    const size_t from = end > 0 ? begin_of(text, end) : 0;
+    return end > from && is_blank(dp_text_cut(text, from, end - from)) ? end - from : 0;
 }
 
 static bool in_set(dp_view c, const dp_view *set)

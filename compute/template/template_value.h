@@ -148,6 +148,10 @@ size_t dp_text_character(dp_view text, size_t at);
 size_t dp_text_length(dp_view text);
 /* Where character number index begins; the size for one behind the last. */
 size_t dp_text_offset(dp_view text, size_t index);
+/* Bytes of the blank (of Python's str.isspace) that begins here; 0: none does. */
+size_t dp_text_blank(dp_view text, size_t at);
+/* Bytes of the blank that ends here, behind the first bytes. */
+size_t dp_text_blank_before(dp_view text, size_t end);
 bool dp_text_find(dp_view text, dp_view part, size_t from, size_t *at);
 /* Cuts characters of a set, or blanks if there is none, from either end. */
 dp_view dp_text_strip(dp_view text, const dp_view *set, bool left, bool right);

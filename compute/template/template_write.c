@@ -184,7 +184,8 @@ static dp_status put_inside(const dp_value *v, style s, dp_buf *out)
     case DP_FUNCTION:
         break;
     }
-    return s.json != NULL ? DP_BADARG : put(out, dp_value_name(v));
+    return s.json != NULL ? DP_BADARG
+                          : put(out, v->kind == DP_UNDEFINED ? "Undefined" : dp_value_name(v));
 }
 
 dp_status dp_value_write(const dp_value *value, bool repr, dp_buf *out)

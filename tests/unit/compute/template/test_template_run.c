@@ -212,6 +212,63 @@ static void attributes_of_attributes_are_found(void **state)
     check("{{ t|map(attribute='z.n', default={'n': 1})|list }}", t, "[1, 1]");
 }
 
+/* Each as Jinja itself writes it. */
+static void words_that_are_rare_do_as_in_jinja(void **state)
+{
+    (void)state;
+    check("{{ {'userName': 1, 'user_id': 2, 'B': 3, 'a': 4}|dictsort }}", "{}",
+          "[('a', 4), ('B', 3), ('user_id', 2), ('userName', 1)]");
+    check("{{ {'b': 0, 'A': 1, 'a': 2}|dictsort }}", "{}", "[('A', 1), ('a', 2), ('b', 0)]");
+    check("{{ \"don't a_b 3d\"|title }}|{{ \"don't a_b 3d\".title() }}", "{}",
+          "Don't A_b 3d|Don'T A_B 3D");
+    check("{{ 'x(y [z {w <v a-b 9a'|title }}", "{}", "X(Y [Z {W <V A-B 9a");
+    check("{{ ['a', 'A', 'b', 1, 1.0]|unique|list }}", "{}", "['a', 'b', 1]");
+    check("{{ ' a  b c '.split(None, 1) }}{{ 'a  b  '.split(None, 0) }}{{ ' a b '.split() }}", "{}",
+          "['a', 'b c ']['a  b  ']['a', 'b']");
+    check("{{ 'a\xc2\xa0 b'.split() }}", "{}", "['a', 'b']");
+    check("{{ u is sequence }} {{ namespace() is mapping }} {{ namespace() is iterable }} "
+          "{{ 'y' if namespace() }}",
+          "{}", "True False False y");
+    check("{{ 1 is sameas true }} {{ 1 is sameas 1 }} {{ none is sameas none }} {{ 1.0 is sameas 1 "
+          "}}",
+          "{}", "False True True False");
+    check("{{ '9007199254740993'|int }} {{ '0x10'|int }} {{ ' 1_000 '|int }} {{ '12.9'|int }} {{ "
+          "'0x10'|float }} {{ '-7'|int }} {{ '1__0'|int }}",
+          "{}", "9007199254740993 0 1000 12 0.0 -7 0");
+    check_bad("{{ '99999999999999999999'|int }}", "{}", DP_BADARG, "too large");
+    check("{{ [u] }} {{ {'a': u} }}", "{}", "[Undefined] {'a': Undefined}");
+    check("a\xc2\xa0{{- 1 -}}\xe3\x80\x80"
+          "b\n\xc2\xa0{% if true %}c{% endif %}",
+          "{}", "a1b\nc");
+    check_bad("{{ u.x() }}", "{}", DP_BADARG, "undefined has no method 'x'");
+}
+
+static void characters_of_strings_are_written_by_number(void **state)
+{
+    (void)state;
+    check("{{ '\\u2014\\x41\\xe4\\U0001F600\\101\\q\\\\' }}", "{}",
+          "\xe2\x80\x94"
+          "A\xc3\xa4\xf0\x9f\x98\x80"
+          "A\\q\\");
+    check("{{ 'a\\\nb\\0' ~ 1 == 'ab\\x001' }}", "{}", "True");
+    check_bad("{{ '\\x4' }}", "{}", DP_BADMSG, "an escape of a string");
+    check_bad("{{ '\\ud83d' }}", "{}", DP_BADMSG, "an escape of a string");
+    check_bad("{{ '\\U00110000' }}", "{}", DP_BADMSG, "an escape of a string");
+    check_bad("{{ '\\N{DASH}' }}", "{}", DP_UNSUPPORTED, "characters by their names");
+}
+
+static void a_loop_is_left_only_from_inside(void **state)
+{
+    (void)state;
+    check("{% for i in [1, 2] %}{% set x %}{% break %}{% endset %}{{ i }}{% endfor %}", "{}", "");
+    check_bad("{% break %}", "{}", DP_BADMSG, "outside of a loop");
+    check_bad("{% if true %}{% continue %}{% endif %}", "{}", DP_BADMSG, "outside of a loop");
+    check_bad("{% for i in [1] %}{% macro m() %}{% break %}{% endmacro %}{% endfor %}", "{}",
+              DP_BADMSG, "outside of a loop");
+    check_bad("{% for i in [] %}{% else %}{% break %}{% endfor %}", "{}", DP_BADMSG,
+              "outside of a loop");
+}
+
 static void faults_are_named_with_their_line(void **state)
 {
     (void)state;
@@ -393,6 +450,9 @@ int main(void)
         cmocka_unit_test(arguments_that_are_not_known_are_refused),
         cmocka_unit_test(arguments_of_filters_of_items_are_passed_on),
         cmocka_unit_test(attributes_of_attributes_are_found),
+        cmocka_unit_test(words_that_are_rare_do_as_in_jinja),
+        cmocka_unit_test(characters_of_strings_are_written_by_number),
+        cmocka_unit_test(a_loop_is_left_only_from_inside),
         cmocka_unit_test(faults_are_named_with_their_line),
         cmocka_unit_test(work_and_memory_are_bounded),
         cmocka_unit_test(comparisons_are_bounded),
