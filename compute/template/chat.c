@@ -172,11 +172,15 @@ static dp_status write_alone(const dp_chat *chat, json_t *object, size_t count, 
 
 /* ---- Spans. */
 
+/* The length of the beginning that both have, in whole characters. */
 static size_t common(dp_view a, dp_view b)
 {
     size_t n = 0;
     while (n < a.size && n < b.size && a.data[n] == b.data[n]) {
         n++;
+    }
+    while (n > 0 && n < a.size && (a.data[n] & 0xc0) == 0x80) {
+        n--; /* Not inside of a character. */
     }
     return n;
 }

@@ -181,6 +181,25 @@ static void a_prompt_that_goes_on_tells_where_an_answer_begins(void **state)
              "a\xc2\xbb<|user|>y<|assistant|>\xc2\xab<th\xc2\xbb");
 }
 
+static void a_turn_ends_with_a_whole_character(void **state)
+{
+    (void)state;
+    check_by("{% for m in messages %}[{{ m.content }}{% if m.role == 'assistant' %}"
+             "{{ '\xc3\xa9' if loop.last else '\xc3\xa8' }}{% endif %}{% endfor %}",
+             two, "[a\xc2\xab[b\xc2\xbb\xc3\xa8[c\xc2\xab[d\xc3\xa9\xc2\xbb");
+}
+
+/* A template that uses messages which are not there yet is asked for whole chats alone. */
+static void a_method_of_what_is_undefined_is_no_word_that_lacks(void **state)
+{
+    (void)state;
+    check_by("{{ (messages|map(attribute='content')|list)[1].upper() }}"
+             "{% for m in messages %}[{{ m.content }}]{% endfor %}",
+             two,
+             "B[a][\xc2\xab"
+             "b\xc2\xbb][c]\xc2\xab[d]\xc2\xbb");
+}
+
 static void words_that_the_template_drops_do_not_hide_a_turn(void **state)
 {
     (void)state;
@@ -343,6 +362,8 @@ int main(void)
         cmocka_unit_test(a_turn_that_the_template_writes_anew_is_learned),
         cmocka_unit_test(a_short_answer_is_not_found_in_the_words_of_the_template),
         cmocka_unit_test(a_prompt_that_goes_on_tells_where_an_answer_begins),
+        cmocka_unit_test(a_turn_ends_with_a_whole_character),
+        cmocka_unit_test(a_method_of_what_is_undefined_is_no_word_that_lacks),
         cmocka_unit_test(words_that_the_template_drops_do_not_hide_a_turn),
         cmocka_unit_test(what_a_user_says_is_not_taken_for_the_assistant),
         cmocka_unit_test(tools_are_shown_to_the_template),
