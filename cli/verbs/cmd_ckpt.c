@@ -111,7 +111,10 @@ static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_erro
                                         "adapter_model.safetensors",
                                         "adapter_config.json",
                                         "config.json",
-                                        "tokenizer.json"};
+                                        "generation_config.json",
+                                        "tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "chat_template.jinja"};
     const bool gguf = dp_cmd_option(cmd, "gguf") != NULL;
     const char *const one = gguf                                 ? "model.gguf"
                             : dp_cmd_option(cmd, "llmc") != NULL ? "model.bin"

@@ -2,6 +2,20 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* A line of a file may stand in a sentence, which need not be UTF-8, and a long one is cut, perhaps
+ * inside of a character. */
+static json_t *sentence_of(const dp_why *why)
+{
+    dp_why cut = *why;
+    json_t *text = json_string(cut.text);
+    for (size_t i = 0, size = strlen(cut.text); text == NULL && i < 3 && size > 0; i++) {
+        cut.text[--size] = '\0';
+        text = json_string(cut.text);
+    }
+    return text != NULL ? text : json_string("");
+}
 
 static json_t *object_of(const dp_document_counts *c)
 {
@@ -15,9 +29,7 @@ static json_t *object_of(const dp_document_counts *c)
     }
     if (c->bad_lines > 0) {
         bad |= json_object_set_new(object, "bad_lines", json_integer((json_int_t)c->bad_lines));
-        /* A line of a file may stand in it, which need not be UTF-8. */
-        json_t *const text = json_string(c->first_bad.text);
-        bad |= json_object_set_new(object, "first_bad", text != NULL ? text : json_string(""));
+        bad |= json_object_set_new(object, "first_bad", sentence_of(&c->first_bad));
     }
     if (bad != 0) {
         json_decref(object);

@@ -91,6 +91,28 @@ void dp_lines_close(dp_lines *l)
     *l = (dp_lines){.fd = -1};
 }
 
+/* Reads on behind what is not yet handed out. */
+static dp_status read_more(dp_lines *l, dp_why *why)
+{
+    uint8_t *room;
+    dp_buf_consume(&l->bytes, l->begin);
+    l->begin = 0;
+    const dp_status status = dp_buf_reserve(&l->bytes, READ_BYTES, &room);
+    if (status == DP_TOOBIG) {
+        dp_buf_clear(&l->bytes);
+        l->inside = true;
+        return dp_why_set(why, status, "it is longer than %d MiB", DP_JSONL_LINE_MAX >> 20);
+    }
+    DP_TRY(status);
+    const ssize_t n = read(l->fd, room, READ_BYTES);
+    if (n < 0 && errno != EINTR) {
+        return dp_why_set(why, DP_IO, "it cannot be read");
+    }
+    l->ended = n == 0;
+    dp_buf_commit(&l->bytes, n > 0 ? (size_t)n : 0);
+    return DP_OK;
+}
+
 dp_status dp_lines_next(dp_lines *l, dp_view *line, dp_why *why)
 {
     size_t looked = l->begin;
@@ -102,26 +124,20 @@ dp_status dp_lines_next(dp_lines *l, dp_view *line, dp_why *why)
                 (end != NULL ? (size_t)(end - l->bytes.data) : l->bytes.size) - l->begin;
             *line = dp_view_of(l->bytes.data + l->begin, size);
             l->begin += size + (end != NULL);
-            return DP_OK;
+            looked = l->begin;
+            if (!l->inside) {
+                return DP_OK;
+            }
+            l->inside = false;
+            continue;
         }
         if (l->ended) {
             return DP_NOTFOUND;
         }
-        dp_buf_consume(&l->bytes, l->begin);
-        l->begin = 0;
-        looked = l->bytes.size;
-        uint8_t *room;
-        const dp_status status = dp_buf_reserve(&l->bytes, READ_BYTES, &room);
-        if (status != DP_OK) {
-            return status == DP_TOOBIG ? dp_why_set(why, status, "it is longer than %d MiB",
-                                                    DP_JSONL_LINE_MAX >> 20)
-                                       : status;
+        if (l->inside) {
+            l->begin = l->bytes.size;
         }
-        const ssize_t n = read(l->fd, room, READ_BYTES);
-        if (n < 0 && errno != EINTR) {
-            return dp_why_set(why, DP_IO, "it cannot be read");
-        }
-        l->ended = n == 0;
-        dp_buf_commit(&l->bytes, n > 0 ? (size_t)n : 0);
+        looked = l->bytes.size - l->begin;
+        DP_TRY(read_more(l, why));
     }
 }

@@ -34,13 +34,14 @@ typedef struct dp_lines {
     dp_buf bytes; /* read and not yet handed out */
     size_t begin;
     bool ended;
+    bool inside; /* of a line that is too long: the rest of it is not handed out */
 } dp_lines;
 
 /* DP_IO, DP_NOTFOUND with a sentence; then it is closed. */
 DP_MUST dp_status dp_lines_open(dp_lines *lines, const char *path, dp_why *why);
 void dp_lines_close(dp_lines *lines); /* Accepts a closed one. */
 /* The next line without its end, lent until the next call. DP_NOTFOUND: there are no more;
- * DP_TOOBIG, DP_IO, DP_NOMEM. */
+ * DP_TOOBIG: it is too long, and the next call goes on behind it; DP_IO, DP_NOMEM. */
 DP_MUST dp_status dp_lines_next(dp_lines *lines, dp_view *line, dp_why *why);
 
 #endif

@@ -85,7 +85,6 @@ static dp_status walk_line(walk *w, const dp_tokenize_job *job, dp_jsonl *jsonl,
                            dp_why *why)
 {
     dp_view text;
-    w->writes = false;
     if (w->take_line != NULL) {
         return w->take_line(w->context, line, why);
     }
@@ -113,12 +112,12 @@ static bool skips(walk *w, const dp_tokenize_job *job, dp_status status, const d
     return true;
 }
 
-/* The sentence of a line that ends the work; whole: it could be read. */
-static dp_status end_at(const dp_tokenize_job *job, dp_status status, bool whole,
+/* The sentence of a line that ends the work; of_line: the file can be read. */
+static dp_status end_at(const dp_tokenize_job *job, dp_status status, bool of_line,
                         const dp_why *named, dp_why *why)
 {
     const bool tells =
-        whole && is_of_line(status) && !job->skip_bad_lines && job->skip_option != NULL;
+        of_line && is_of_line(status) && !job->skip_bad_lines && job->skip_option != NULL;
     return dp_why_set(why, status, "%s%s%s%s", named->text, tells ? "; " : "",
                       tells ? job->skip_option : "", tells ? " counts such lines and goes on" : "");
 }
@@ -140,8 +139,9 @@ static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *pat
             status = DP_OK;
             break;
         }
-        const bool whole = status == DP_OK;
-        if (whole) {
+        const bool of_line = status == DP_OK || status == DP_TOOBIG;
+        w->writes = false;
+        if (status == DP_OK) {
             status = walk_line(w, job, &jsonl, line, &inner);
         }
         if (status == DP_CLOSED) {
@@ -152,8 +152,8 @@ static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *pat
             status = dp_why_set(&named, status, "%.200s, line %" PRIu64 ": %.240s", path, number,
                                 inner.text[0] != '\0' ? inner.text : dp_status_text(status));
         }
-        if (status != DP_OK && !(whole && skips(w, job, status, &named))) {
-            status = end_at(job, status, whole, &named, why);
+        if (status != DP_OK && !(of_line && skips(w, job, status, &named))) {
+            status = end_at(job, status, of_line, &named, why);
             break;
         }
     }
@@ -233,7 +233,8 @@ static bool first_is_document(const dp_tokenize_job *job, const char *path)
     }
     dp_document_init(&document, NULL, NULL);
     dp_status status = dp_lines_next(&l, &line, NULL);
-    while (status == DP_OK && is_passed_over(job, line)) {
+    while ((status == DP_OK && is_passed_over(job, line)) ||
+           (status == DP_TOOBIG && job->skip_bad_lines)) {
         status = dp_lines_next(&l, &line, NULL);
     }
     is = status == DP_OK && dp_document_is(&document, line, job->field);

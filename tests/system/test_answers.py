@@ -157,6 +157,10 @@ class Answers(SystemTest):
             for folder in (exported, os.path.join(out, "model")):
                 with open(os.path.join(model, name), "rb") as one, open(os.path.join(folder, name), "rb") as other:
                     self.assertEqual(one.read(), other.read(), name)
+        os.mkdir(os.path.join(self.folder.path, "of_others"))
+        self.file("of_others/chat_template.jinja", "{{ 1 }}")
+        done = self.dpnode("ckpt", "export", os.path.join(self.folder.path, "of_others"), "--from", out, "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (73, "E0407"))
         gguf = self.dpnode("ckpt", "export", os.path.join(self.folder.path, "gguf"), "--from", out, "--gguf", "f32", "--json")
         self.assertEqual(json.loads(gguf.stdout)["files"], ["model.gguf"])
 

@@ -33,6 +33,9 @@ static void a_sentence_with_any_bytes_is_valid_json(void **state)
           ", \"bad_lines\": 1, \"first_bad\": \"a \\\"b\\\"\\n\\u00E4\"");
     check(&(dp_document_counts){.bad_lines = 2, .first_bad = {"\xff"}},
           ", \"bad_lines\": 2, \"first_bad\": \"\"");
+    /* A sentence is cut where it is too long. */
+    check(&(dp_document_counts){.bad_lines = 2, .first_bad = {"a\xe2\x82"}},
+          ", \"bad_lines\": 2, \"first_bad\": \"a\"");
 }
 
 int main(void)

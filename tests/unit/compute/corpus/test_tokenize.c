@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "compute/corpus/jsonl.h"
 #include "compute/corpus/tokenize.h"
 #include "compute/data/data.h"
 #include "compute/machine/files.h"
@@ -512,6 +513,32 @@ static void a_bad_first_line_does_not_decide(void **state)
     desk_close(&d);
 }
 
+/* It is a line like others that cannot be used. */
+static void a_line_that_is_too_long_is_skipped_too(void **state)
+{
+    (void)state;
+    static const char first[] = "{\"text\": \"sea\"}\n{\"text\": \"";
+    static const char last[] = "\"}\n{\"text\": \"sky\"}\n";
+    const size_t size = DP_JSONL_LINE_MAX + (3 << 20);
+    desk d;
+    desk_open(&d);
+    char *const lines = test_malloc(size);
+    memset(lines, 'a', size);
+    memcpy(lines, first, sizeof first - 1);
+    memcpy(lines + size - sizeof last + 1, last, sizeof last - 1);
+    add_file(&d, "a.jsonl", dp_view_of((const uint8_t *)lines, size));
+    check_refused(&d, DP_TOOBIG, "a.jsonl, line 2: it is longer than 64 MiB");
+    d.job.skip_bad_lines = true;
+    dp_tokenized made = run(&d);
+    CHECK(made.documents == 2 && made.counts.bad_lines == 1);
+    d.job.n_paths = 0; /* It is the last one, too. */
+    add_file(&d, "b.jsonl", dp_view_of((const uint8_t *)lines, size - sizeof last));
+    made = run(&d);
+    CHECK(made.documents == 1 && made.counts.bad_lines == 1);
+    test_free(lines);
+    desk_close(&d);
+}
+
 /* Those who have no such option are not told of one. */
 static void an_option_to_skip_lines_is_told_where_there_is_one(void **state)
 {
@@ -642,6 +669,7 @@ int main(void)
         cmocka_unit_test(documents_are_packed_where_a_window_is_given),
         cmocka_unit_test(a_file_of_bad_lines_alone_names_the_first),
         cmocka_unit_test(a_bad_first_line_does_not_decide),
+        cmocka_unit_test(a_line_that_is_too_long_is_skipped_too),
         cmocka_unit_test(an_option_to_skip_lines_is_told_where_there_is_one),
         cmocka_unit_test(the_first_line_decides_whether_documents_are_kept_apart),
         cmocka_unit_test(of_a_chat_the_assistant_is_learned),
