@@ -578,10 +578,12 @@ static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest 
                                            : take_text(job, json, manifest, prepared, why);
 }
 
-/* The chat template of the weights, or of the data, for what is measured and exported later. */
+/* The chat template of the weights, or of the data where those are none or one file, for what is
+ * measured and exported later. */
 static dp_status keep_chat(const dp_prepare_job *job, dp_why *why)
 {
-    const char *const from = job->weights != NULL ? job->weights : job->text;
+    const bool given = job->weights != NULL && dp_folder_is(job->weights);
+    const char *const from = given ? job->weights : job->text;
     return dp_folder_is(from) && strcmp(from, job->folder) != 0
                ? dp_chat_files_copy(from, job->folder, why)
                : DP_OK;

@@ -398,6 +398,55 @@ static void an_unusable_text_is_explained(void **state)
     tempdir_close(&dir);
 }
 
+/* Weights that are one file have no template of their own. */
+static void the_chat_template_of_the_data_is_kept_with_weights_of_llm_c(void **state)
+{
+    (void)state;
+    const dp_model_config config = {
+        .layers = 2, .width = 32, .heads = 2, .context = TINY_CONTEXT, .vocab = 280};
+    dp_model model;
+    tempdir dir;
+    dp_buf file;
+    char text[4000];
+    char paths[4][TEMPDIR_FILE_MAX];
+    char *words[1] = {paths[0]};
+    tempdir_open(&dir);
+    tempdir_file(&dir, "text", paths[0]);
+    CHECK_OK(dp_model_open(&model, &config, NULL));
+    float *const theta = test_calloc(model.n_elements, sizeof *theta);
+    dp_model_init(&model, 1, theta);
+    dp_buf_init(&file, BUF_MAX);
+    CHECK_OK(dp_llmc_write(&model, theta, DP_LLMC_FP32, &file, NULL));
+    CHECK_OK(dp_file_write(dir.path, "model.bin", dp_buf_view(&file), NULL));
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    const dp_tokenize_job job = {.paths = words,
+                                 .n_paths = 1,
+                                 .field = "text",
+                                 .vocab = 280,
+                                 .folder = tempdir_file(&dir, "data", paths[1]),
+                                 .shard_tokens = 100000};
+    const dp_prepare_job prepare = {.text = job.folder,
+                                    .folder = tempdir_file(&dir, "out", paths[2]),
+                                    .weights = tempdir_file(&dir, "model.bin", paths[3])};
+    dp_tokenized tokenized;
+    dp_prepared made;
+    dp_why why = {{0}};
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_OK(dp_file_write(job.folder, "chat_template.jinja", dp_view_text("{{ 1 }}"), NULL));
+    dp_manifest m = manifest_of(280);
+    dp_manifest_set_model(&m, &config);
+    if (dp_prepare(&prepare, &m, &made, &why) != DP_OK) {
+        fail_msg("%s", why.text);
+    }
+    dp_buf kept = read_file(tempdir_file(&dir, "out/chat_template.jinja", paths[0]));
+    CHECK(dp_view_equal(dp_buf_view(&kept), dp_view_text("{{ 1 }}")));
+    dp_buf_close(&kept);
+    dp_buf_close(&file);
+    test_free(theta);
+    tempdir_close(&dir);
+}
+
 static void a_state_is_exported_with_its_config(void **state)
 {
     (void)state;
@@ -574,6 +623,7 @@ int main(void)
         cmocka_unit_test(the_files_of_a_folder_are_taken_in_the_order_of_their_names),
         cmocka_unit_test(a_manifest_file_is_filled_in),
         cmocka_unit_test(an_unusable_text_is_explained),
+        cmocka_unit_test(the_chat_template_of_the_data_is_kept_with_weights_of_llm_c),
         cmocka_unit_test(a_state_is_exported_with_its_config),
         cmocka_unit_test(any_model_is_prepared_and_exported_as_it_came),
         cmocka_unit_test(files_of_no_model_are_named_with_their_fault),
