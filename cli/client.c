@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/json.h"
+#include "cli/paths.h"
 
 enum { READ_BYTES = 64 * 1024 };
 
@@ -34,21 +35,39 @@ static bool bound(int fd, uint32_t most_ms)
            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) == 0;
 }
 
+#define JOIN_GROUP "sudo adduser $USER dpnode, then log in again; or sudo before the command"
+
+static void fail_closed(dp_control_error *error, const char *path, const char *why)
+{
+    char more[DP_CONTROL_PATH_MAX + 160];
+    if (dp_path_hides_system(path)) {
+        snprintf(more, sizeof more, "%s; that of this machine is for root and the group dpnode",
+                 why);
+        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101",
+                     JOIN_GROUP "; a node of your own: dpnode up", "no daemon of yours is running",
+                     more);
+        return;
+    }
+    dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101",
+                 "dpnode up   # or give its socket with --socket or DPNODE_SOCKET",
+                 "no daemon is running", why);
+}
+
 static void fail_open(dp_control_error *error, const char *path, int cause)
 {
     char why[DP_CONTROL_PATH_MAX + 80];
     snprintf(why, sizeof why, "%s: %s", path,
              strerror(cause)); /* NOLINT(concurrency-mt-unsafe): one thread */
     if (cause == EACCES || cause == EPERM) {
-        dp_error_set(error, 77, "E0104", "run dpnode as the daemon's user",
+        const bool of_machine = strcmp(path, DP_PATH_SYSTEM_SOCKET) == 0;
+        dp_error_set(error, 77, "E0104",
+                     of_machine ? JOIN_GROUP : "run dpnode as the daemon's user",
                      "the daemon's socket belongs to another user", why);
     } else if (cause == EAGAIN) {
         errno = cause;
         fail_io(error, "the daemon took no connection");
     } else {
-        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101",
-                     "dpnode up   # or give its socket with --socket or DPNODE_SOCKET",
-                     "no daemon is running", why);
+        fail_closed(error, path, why);
     }
 }
 

@@ -64,6 +64,14 @@ void dp_path_socket(char path[DP_CLI_PATH_MAX])
     }
 }
 
+bool dp_path_hides_system(const char *socket)
+{
+    char own[DP_CLI_PATH_MAX];
+    own_socket(own);
+    return strcmp(socket, own) == 0 && euidaccess(DP_PATH_SYSTEM_SOCKET, R_OK | W_OK) != 0 &&
+           errno == EACCES;
+}
+
 void dp_path_program(const char *name, char path[DP_CLI_PATH_MAX])
 {
     char self[DP_CLI_PATH_MAX];

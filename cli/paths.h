@@ -2,6 +2,7 @@
 #ifndef DP_CLI_PATHS_H
 #define DP_CLI_PATHS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -17,6 +18,9 @@ void dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX]);
 /* The daemon's socket in DPNODE_SOCKET, else the standard one: a user without a daemon gets that of
  * the machine, if it may be opened. May be longer than a socket's path can be. */
 void dp_path_socket(char path[DP_CLI_PATH_MAX]);
+/* Is this the socket of this user's own daemon, on a machine with a daemon that the user may not
+ * ask? */
+bool dp_path_hides_system(const char *socket);
 /* A program beside this one, or, if there is none, its bare name, so that PATH decides. */
 void dp_path_program(const char *name, char path[DP_CLI_PATH_MAX]);
 /* Makes path absolute from the working directory. DP_TOOBIG. */

@@ -1,12 +1,15 @@
 #include "cli/client.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/rng.h"
 #include "cli/json.h"
+#include "cli/paths.h"
 #include "tests/lib/check.h"
 #include "tests/lib/mutate.h"
 #include "tests/lib/tempdir.h"
@@ -207,9 +210,47 @@ static void nobody_at_the_socket_is_an_error_with_its_path(void **state)
     tempdir_close(&dir);
 }
 
+/* The kernel's answer about the socket of the machine's daemon: an errno. */
+static int machine_says = ENOENT;
+int __wrap_euidaccess(const char *path, int how);
+int __wrap_euidaccess(const char *path, int how)
+{
+    assert_string_equal(path, DP_PATH_SYSTEM_SOCKET);
+    assert_int_equal(how, R_OK | W_OK);
+    errno = machine_says;
+    return -1;
+}
+
+static void a_daemon_of_the_machine_that_may_not_be_asked_is_told_with_its_group(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX + 32];
+    dp_client client;
+    tempdir_open(&dir);
+    assert_int_equal(unsetenv("DPNODE_SOCKET"), 0);
+    assert_int_equal(setenv("XDG_RUNTIME_DIR", dir.path, 1), 0);
+    snprintf(path, sizeof path, "%s/dpnode/dpnode.sock", dir.path);
+    CHECK_STATUS(dp_client_open(&client, path, &error), DP_CLOSED);
+    assert_null(strstr(error.fix, "adduser")); /* There is none. */
+    dp_client_close(&client);
+    machine_says = EACCES;
+    CHECK_STATUS(dp_client_open(&client, path, &error), DP_CLOSED);
+    assert_string_equal(error.code, "E0101");
+    assert_int_equal(error.exit, DP_EXIT_UNAVAILABLE); /* join starts a daemon of the user's own. */
+    assert_non_null(strstr(error.why, "is for root and the group dpnode"));
+    assert_non_null(strstr(error.fix, "sudo adduser $USER dpnode, then log in again"));
+    dp_client_close(&client);
+    CHECK_STATUS(dp_client_open(&client, "/nowhere/dpnode.sock", &error), DP_CLOSED);
+    assert_null(strstr(error.fix, "adduser")); /* The user has chosen another one. */
+    dp_client_close(&client);
+    tempdir_close(&dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_daemon_of_the_machine_that_may_not_be_asked_is_told_with_its_group),
         cmocka_unit_test(notices_come_in_order_and_the_reply_ends_the_call),
         cmocka_unit_test(a_daemon_that_hangs_ends_a_bounded_call),
         cmocka_unit_test(an_error_reply_becomes_the_error_and_its_exit_status),
