@@ -242,6 +242,23 @@ static void done_found(dp_store_thread_job *job)
     finish(self, DP_OK, "", "", "", "");
 }
 
+/* output: what the tool said. root may name a file that the daemon's own user may not read. */
+static const char *fix_of(const founding *self, const char *output)
+{
+    if (strstr(output, "Permission denied") != NULL) {
+        return "put it where the daemon's user may read it: chmod -R a+rX PATH. With the Debian "
+               "package the daemon sees nothing below /home: take a folder in /tmp";
+    }
+    if (dp_manifest_external(&self->manifest)) {
+        return "dpnode run create FILE --from model.safetensors   # a file of F32, F16 and BF16 "
+               "tensors";
+    }
+    return self->from[0] != '\0'
+               ? "dpnode run create --from PATH   # a folder with config.json, model.safetensors "
+                 "and tokenizer.json, or a model file of llm.c"
+               : "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder";
+}
+
 /* The tool failed: output has the reason. */
 static void refuse(founding *self, int exit, const char *output)
 {
@@ -253,16 +270,12 @@ static void refuse(founding *self, int exit, const char *output)
     }
     if (dp_manifest_external(&self->manifest)) {
         finish(self, DP_BADMSG, "E0313", "no run can begin from this file", output,
-               "dpnode run create FILE --from model.safetensors   # a file of F32, F16 and BF16 "
-               "tensors");
+               fix_of(self, output));
         return;
     }
     finish(self, DP_BADMSG, from ? "E0310" : "E0304",
-           from ? "these weights and this text do not fit together" : "the text cannot be used",
-           output,
-           from ? "dpnode run create --from PATH   # a folder with config.json, model.safetensors "
-                  "and tokenizer.json, or a model file of llm.c"
-                : "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder");
+           from ? "a run cannot begin from these weights and this text" : "the text cannot be used",
+           output, fix_of(self, output));
 }
 
 static void on_prepared(void *context, int exit, const char *output)

@@ -61,7 +61,8 @@ static void on_tool(void *context, int exit, const char *output)
     }
     if (exit != 0) {
         dp_call_fail(&self->call, 74, "E0405",
-                     "choose a folder that the daemon can write; its parent must exist",
+                     "choose a folder that the daemon's user may write, such as /tmp/model; its "
+                     "parent must exist",
                      "the export failed", output);
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);

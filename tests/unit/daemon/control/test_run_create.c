@@ -30,6 +30,7 @@ static struct {
     dp_status status;
     char code[8];
     char why[256];
+    char fix[256];
     uint32_t n_progress;
     char progress[256];
 } net;
@@ -128,6 +129,7 @@ static void on_done(void *context, dp_status status, const char *code, const cha
     net.status = status;
     snprintf(net.code, sizeof net.code, "%s", code);
     snprintf(net.why, sizeof net.why, "%s", why);
+    snprintf(net.fix, sizeof net.fix, "%s", fix);
 }
 
 static void open_idle(void)
@@ -282,6 +284,22 @@ static void a_refusal_of_the_tool_has_its_own_code(void **state)
     desk_close();
 }
 
+static void a_file_that_only_the_caller_may_read_is_told_with_a_place_for_it(void **state)
+{
+    static const char *const froms[] = {NULL, "/home/ann/weights"};
+    (void)state;
+    open_idle();
+    for (size_t i = 0; i < sizeof froms / sizeof froms[0]; i++) {
+        start(froms[i]);
+        net.tool_done(net.tool_context, 65, "cannot open /home/ann: Permission denied");
+        assert_non_null(strstr(net.fix, "nothing below /home"));
+        start(froms[i]);
+        net.tool_done(net.tool_context, 65, "this is no text");
+        assert_non_null(strstr(net.fix, "dpnode run create"));
+    }
+    desk_close();
+}
+
 static void data_that_is_not_what_the_manifest_names_founds_nothing(void **state)
 {
     (void)state;
@@ -403,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_run_has_a_signed_manifest_a_founder_and_its_data),
         cmocka_unit_test(a_trainer_is_told_who_computes_and_an_observer_is_not),
         cmocka_unit_test(a_refusal_of_the_tool_has_its_own_code),
+        cmocka_unit_test(a_file_that_only_the_caller_may_read_is_told_with_a_place_for_it),
         cmocka_unit_test(data_that_is_not_what_the_manifest_names_founds_nothing),
         cmocka_unit_test(nothing_is_begun_without_a_port_a_folder_room_or_memory),
         cmocka_unit_test(a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened),
