@@ -101,7 +101,7 @@ def _ask(place: Place, timeout: float) -> About:
     text = Windows(parts, length, held_out=False)
     if len(text) != numbers["samples"]:
         raise ProtocolError("the node's text is not as it says", f"{len(text)} windows, said to be {numbers['samples']}",
-                            "install dpnode and this library of the same version: pip install ./python")
+                            errors.SAME_VERSION)
     return About(json.loads(config) if config else None, numbers, tokenizer, text, Windows(parts, length, held_out=True))
 
 

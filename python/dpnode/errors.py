@@ -62,15 +62,17 @@ TOO_MANY_SAMPLES = 8
 TOO_SLOW = 9
 NO_MEMORY = 10
 
+SAME_VERSION = "install dpnode and this library of the same version: the same wheel, or the same packages"
+
 _FIXES = {
     ANOTHER_SCRIPT: "end the other script; a node trains with one at a time",
-    VERSION: "install dpnode and this library of the same version: pip install ./python",
+    VERSION: SAME_VERSION,
     TENSORS: "build the model that the run was created with; "
              "dpnode ckpt export DIR shows its tensors: DIR/model.safetensors; dpnode.hf.model(dpnode.about()) builds a "
              "built-in one",
     OTHER_USER: "run the script as the user that runs dpnoded, or as root",
     RUN_OVER: "dpnode status; dpnode up if the node is down; dpnode join TOKEN if it has no run",
-    BAD_PACKET: "install dpnode and this library of the same version: pip install ./python",
+    BAD_PACKET: SAME_VERSION,
     NOT_FINITE: "lower the learning rate, clip gradients, or skip steps whose loss is not finite",
     TOO_MANY_SAMPLES: "take batches from run.shard(...), or say run.step(samples)",
     TOO_SLOW: "give the script processor time; stop debuggers in run.step and optimizer.step",

@@ -130,7 +130,7 @@ class Link:
     def _broken(self, what: str) -> ProtocolError:
         self.close()
         return ProtocolError("the node answered with bytes that the protocol does not have", what,
-                             "install dpnode and this library of the same version: pip install ./python")
+                             errors.SAME_VERSION)
 
     def _ask(self, question: bytes, fd: int = -1) -> Tuple[bytes, List[int]]:
         try:
