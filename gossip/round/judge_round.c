@@ -115,6 +115,17 @@ static void add_samples(const dp_node *node, const dp_claim *claim, dp_action *a
     }
 }
 
+/* For each kind of gain. An update that brings the work of many rounds is worth a longer look. */
+static uint32_t tokens_of(dp_node *node, const dp_claim *claim)
+{
+    uint64_t budget = dp_judge_budget(claim->ready.tokens);
+
+    if (!claim->suspect) {
+        return 0;
+    }
+    return dp_judge_take(claim->whole ? &budget : &node->judging->tokens, node->ledger.context);
+}
+
 static void ask(dp_node *node, dp_claim *claim)
 {
     dp_action *action = dp_out_add(&node->out, DP_DO_JUDGE);
@@ -124,10 +135,8 @@ static void ask(dp_node *node, dp_claim *claim)
     node->judging->asked++;
     action->u.judge.root = claim->ready.root;
     action->u.judge.keep = dp_node_keep(node, claim->ready.round);
-    action->u.judge.scale =
-        (claim->whole ? DP_CLIP_ONE : clip_of(node, claim)) / DP_JUDGE_STEP_SHARE;
-    action->u.judge.tokens =
-        claim->suspect ? dp_judge_take(&node->judging->tokens, node->ledger.context) : 0;
+    action->u.judge.scale = claim->whole ? DP_CLIP_ONE : clip_of(node, claim) / DP_JUDGE_STEP_SHARE;
+    action->u.judge.tokens = tokens_of(node, claim);
     /* Drawn now, when the author cannot change it any more. */
     action->u.judge.seed = dp_broken(228) ? node->ledger.round : dp_rng_next(&node->rng);
     action->u.judge.peer = claim->ready.peer;

@@ -338,8 +338,8 @@ static inline void kit_judge(kit_world *world, const kit_node *node, const dp_ac
         memset(item->event.u.judged.found.likeness, 0x5a, DP_LIKENESS_BYTES);
     }
     if (action->u.judge.tokens > 0) {
-        const bool helps = action->u.judge.scale == DP_CLIP_ONE / DP_JUDGE_STEP_SHARE &&
-                           (node->bears >> author & 1U) != 0;
+        const bool helps =
+            action->u.judge.scale == DP_CLIP_ONE && (node->bears >> author & 1U) != 0;
         item->event.u.judged.found.held =
             (dp_gain){.micro = helps ? 1000 : -1000, .error_micro = 10, .tokens = 64};
     }

@@ -84,7 +84,7 @@ typedef struct kit_node {
     bool heavy;         /* finds blobs to hold more than a record may state */
     bool picky;         /* its trainer knows no codec but its own */
     uint32_t rejects;   /* bit i: it finds that updates of node i do harm, */
-    uint32_t bears;     /* ... but those help at a quarter of their own length */
+    uint32_t bears;     /* ... but those help at their own length */
     bool alike;         /* it finds that all updates look the same */
     bool far;           /* its updates are 16 times as long as those of others */
     bool judges_late;   /* JUDGE is not answered; the last one is kept in judge */
