@@ -239,7 +239,8 @@ class Faults(SystemTest):
                         sent += 1
                 down.wait()
                 self.assertEqual(node.process.returncode, 0, number)
-                self.assertIn("it stopped", self.first.tail(100000)[since:]) # it has told its peers
+                # It has told its peers; they may get to read it later.
+                wait_for(lambda at=since: "it stopped" in self.first.tail(100000)[at:], PATIENCE_S, "the other has its goodbye")
                 node.start()
                 wait_for(lambda: node.run().get("alive") == 2, PATIENCE_S, "it is back")
 

@@ -327,24 +327,23 @@ static void check_text(const dp_chat *chat, const char *line, dp_status wanted, 
 static void a_template_for_tools_is_used_with_tools(void **state)
 {
     (void)state;
-    static const char *const config =
-        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"T{{ messages[0].content "
-        "}}%s\"}, "
-        "{\"name\": \"default\", \"template\": \"D{{ messages[0].content }}\"}]}";
-    static const char *const chat =
-        "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": %s}";
+    static const char chat[] = "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]";
     static const char *const ends[] = {"", "{{ 1"};
     for (size_t i = 0; i < 2; i++) {
         char text[512];
         char line[256];
         dp_chat *both;
-        snprintf(text, sizeof text, config, ends[i]);
+        snprintf(text, sizeof text,
+                 "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"T{{ "
+                 "messages[0].content }}%s\"}, "
+                 "{\"name\": \"default\", \"template\": \"D{{ messages[0].content }}\"}]}",
+                 ends[i]);
         CHECK_OK(dp_chat_open(&both, dp_view_text(text), dp_view_of(NULL, 0), NULL));
-        snprintf(line, sizeof line, chat, "null");
+        snprintf(line, sizeof line, "%s, \"tools\": null}", chat);
         check_text(both, line, DP_OK,
                    "D\xc2\xab"
                    "a\xc2\xbb");
-        snprintf(line, sizeof line, chat, "[]");
+        snprintf(line, sizeof line, "%s, \"tools\": []}", chat);
         check_text(both, line, i == 0 ? DP_OK : DP_BADMSG,
                    i == 0 ? "T\xc2\xab"
                             "a\xc2\xbb"
