@@ -444,6 +444,7 @@ static void the_chat_template_of_the_data_is_kept_with_weights_of_llm_c(void **s
     dp_buf_close(&kept);
     dp_buf_close(&file);
     test_free(theta);
+    dp_model_close(&model);
     tempdir_close(&dir);
 }
 
