@@ -16,7 +16,9 @@ static dp_status apply(dp_twins *t, const dp_consensus_items *items, const dp_ou
     DP_TRY(dp_twins_same(t, DP_VECTOR_THETA, after));
     DP_TRY(dp_twins_same(t, DP_VECTOR_M, after));
     if (seen[0].reach != seen[1].reach ||
-        dp_float_bits(seen[0].eta) != dp_float_bits(seen[1].eta)) {
+        dp_float_bits(seen[0].eta) != dp_float_bits(seen[1].eta) ||
+        dp_float_bits(seen[0].in_m) != dp_float_bits(seen[1].in_m) ||
+        dp_float_bits(seen[0].once) != dp_float_bits(seen[1].once)) {
         return dp_twins_differ(t, "reach of the outer step", seen[0].reach, seen[1].reach);
     }
     return DP_OK;

@@ -221,8 +221,16 @@ static inline bool dp_dense_all(const dp_cuda_items *items)
 
 dp_status dp_dense_plain(float *theta, size_t n, const dp_cuda_items &items, float step,
                          uint32_t *bad, cudaStream_t stream);
-dp_status dp_dense_nesterov(float *theta, float *m, size_t n, const dp_cuda_items &items, float mu,
-                            float eta, uint32_t *bad, cudaStream_t stream);
+dp_status dp_dense_nesterov(float *theta, float *m, size_t n, const dp_cuda_items &items,
+                            const dp_cuda_nesterov &step, uint32_t *bad, cudaStream_t stream);
+
+/* How far theta moves; kept is the new m. */
+static __device__ __forceinline__ float dp_outer_moved(const dp_cuda_nesterov &step, float g,
+                                                       float u, float kept)
+{
+    const float ahead = __fmul_rn(step.mu, kept);
+    return __fadd_rn(__fmul_rn(step.eta, __fadd_rn(u, ahead)), __fmul_rn(step.once, g));
+}
 dp_status dp_dense_settle(float *e, const float *a, size_t n, const dp_cuda_blob &blob, float clip,
                           float beta, cudaStream_t stream);
 dp_status dp_dense_decode(float *d, size_t n, const dp_cuda_blob &blob, cudaStream_t stream);

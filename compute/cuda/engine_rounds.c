@@ -14,6 +14,11 @@ static size_t offsets_bytes(const dp_engine *e)
     return (dp_cuda_runs(e->n) + 1) * sizeof(uint64_t);
 }
 
+static size_t sums_of(const dp_engine *e)
+{
+    return DP_CUDA_OUTER_SUMS * dp_cuda_runs(e->n);
+}
+
 /* Pieces of the blobs, one after another; with base NULL they are counted. */
 static void carve(dp_cuda_blobs *b, dp_cuda_arena *arena, const dp_view *views, size_t count)
 {
@@ -21,7 +26,7 @@ static void carve(dp_cuda_blobs *b, dp_cuda_arena *arena, const dp_view *views, 
         b->items.blobs[i].bytes = dp_cuda_carve(arena, views[i].size);
         b->items.blobs[i].runs = dp_cuda_carve(arena, offsets_bytes(b->engine));
     }
-    b->sums = dp_cuda_carve(arena, 2 * dp_cuda_runs(b->engine->n) * sizeof *b->sums);
+    b->sums = dp_cuda_carve(arena, sums_of(b->engine) * sizeof *b->sums);
 }
 
 static dp_status put(dp_engine *e, const void *to, const void *from, size_t bytes)
@@ -62,7 +67,7 @@ dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_consensus_
         return DP_BADARG;
     }
     b->offsets = dp_alloc(1, offsets_bytes(e));
-    b->host_sums = dp_alloc(2 * dp_cuda_runs(e->n), sizeof *b->host_sums);
+    b->host_sums = dp_alloc(sums_of(e), sizeof *b->host_sums);
     if (b->offsets == NULL || b->host_sums == NULL) {
         return DP_NOMEM;
     }
@@ -94,7 +99,7 @@ void dp_cuda_blobs_close(dp_cuda_blobs *b)
 dp_status dp_cuda_blobs_sums(dp_cuda_blobs *b)
 {
     dp_engine *const e = b->engine;
-    const size_t bytes = 2 * dp_cuda_runs(e->n) * sizeof *b->sums;
+    const size_t bytes = sums_of(e) * sizeof *b->sums;
     DP_TRY(DP_CUDA(&e->device, copy, b->host_sums, b->sums, bytes, DP_CUDA_TO_HOST,
                    e->device.compute));
     return dp_cuda_wait(&e->device, e->device.compute);
@@ -119,21 +124,21 @@ dp_status dp_cuda_e_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta
     return status == DP_NOMEM ? dp_cuda_settle_by_host(e, blob, clip, beta) : status;
 }
 
-/* 1 + mu <m, g> / <g, g> of the step that comes, summed as consensus.c does. */
-static dp_status measure(dp_cuda_blobs *blobs, float mu, double *reach)
+/* Of the step that comes, summed as consensus.c does. */
+static dp_status measure(dp_cuda_blobs *blobs, float mu, dp_outer_sums *sums)
 {
     dp_engine *const e = blobs->engine;
-    double along = 0;
-    double square = 0;
+    *sums = (dp_outer_sums){0};
     DP_TRY(DP_CUDA_RUN(&e->device,
                        dp_cuda_outer_measure(dp_cuda_vector(e, DP_VECTOR_M), e->n, &blobs->items,
                                              mu, blobs->sums, e->device.compute)));
     DP_TRY(dp_cuda_blobs_sums(blobs));
     for (size_t run = 0; run < dp_cuda_runs(e->n); run++) {
-        along += blobs->host_sums[2 * run];
-        square += blobs->host_sums[2 * run + 1];
+        const double *const of_run = &blobs->host_sums[DP_CUDA_OUTER_SUMS * run];
+        sums->along += of_run[0];
+        sums->square += of_run[1];
+        sums->kept += of_run[2];
     }
-    *reach = 1 + (double)mu * (square > 0 ? along / square : 0);
     return DP_OK;
 }
 
@@ -141,22 +146,22 @@ static dp_status apply(dp_cuda_blobs *blobs, const dp_outer *outer, dp_outer_see
 {
     dp_engine *const e = blobs->engine;
     const cudaStream_t stream = e->device.compute;
-    const float alpha = (float)outer->alpha * 0x1p-16F;
     const float mu = (float)outer->mu * 0x1p-16F;
     float *const theta = dp_cuda_writing(e, DP_VECTOR_THETA);
-    *seen = (dp_outer_seen){.reach = 1, .eta = alpha};
+    *seen = dp_outer_step(outer, NULL);
     DP_TRY(dp_cuda_news_clear(e));
     if (outer->mu == 0) {
-        DP_TRY(DP_CUDA_RUN(&e->device, dp_cuda_outer_plain(theta, e->n, &blobs->items, alpha,
+        DP_TRY(DP_CUDA_RUN(&e->device, dp_cuda_outer_plain(theta, e->n, &blobs->items, seen->eta,
                                                            &e->news->bad, stream)));
     } else {
-        DP_TRY(measure(blobs, mu, &seen->reach));
-        if ((double)alpha * seen->reach > DP_OUTER_REACH_MAX) {
-            seen->eta = (float)(DP_OUTER_REACH_MAX / seen->reach);
-        }
-        DP_TRY(DP_CUDA_RUN(&e->device, dp_cuda_outer_nesterov(
-                                           theta, dp_cuda_writing(e, DP_VECTOR_M), e->n,
-                                           &blobs->items, mu, seen->eta, &e->news->bad, stream)));
+        dp_outer_sums sums;
+        DP_TRY(measure(blobs, mu, &sums));
+        *seen = dp_outer_step(outer, &sums);
+        const dp_cuda_nesterov step = {
+            .mu = mu, .eta = seen->eta, .in_m = seen->in_m, .once = seen->once};
+        DP_TRY(DP_CUDA_RUN(&e->device,
+                           dp_cuda_outer_nesterov(theta, dp_cuda_writing(e, DP_VECTOR_M), e->n,
+                                                  &blobs->items, &step, &e->news->bad, stream)));
     }
     DP_TRY(dp_cuda_news_read(e));
     return e->host_news->bad != 0 ? DP_DIVERGED : DP_OK;
@@ -165,7 +170,7 @@ static dp_status apply(dp_cuda_blobs *blobs, const dp_outer *outer, dp_outer_see
 dp_status dp_cuda_e_apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
                           dp_outer_seen *seen)
 {
-    dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
+    dp_outer_seen own = dp_outer_step(outer, NULL);
     dp_cuda_blobs there;
     dp_assert(outer->mu == 0 || dp_cuda_vector(e, DP_VECTOR_M) != NULL);
     dp_status status = dp_cuda_blobs_open(&there, e, items);

@@ -79,14 +79,16 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
         next[e] = __fadd_rn(__fmul_rn(mu, own[e]), acc[e]);
     }
     __syncthreads();
-    if (threadIdx.x % 32 == 0 && threadIdx.x < 64) {
-        const float *const with = threadIdx.x == 0 ? next : acc;
+    const unsigned which = threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0 && which < DP_CUDA_OUTER_SUMS) {
+        const float *const one = which == 0 ? next : which == 1 ? acc : own;
+        const float *const other = which == 2 ? own : acc;
         double sum = 0;
         for (unsigned e = 0; e < length; e++) {
             sum = __dadd_rn(sum,
-                            __dmul_rn(static_cast<double>(with[e]), static_cast<double>(acc[e])));
+                            __dmul_rn(static_cast<double>(one[e]), static_cast<double>(other[e])));
         }
-        sums[2 * static_cast<size_t>(blockIdx.x) + threadIdx.x / 32] = sum;
+        sums[DP_CUDA_OUTER_SUMS * static_cast<size_t>(blockIdx.x) + which] = sum;
     }
 }
 
@@ -102,7 +104,7 @@ extern "C" dp_status dp_cuda_outer_measure(const float *m, size_t n, const dp_cu
 
 static __global__ void __launch_bounds__(DP_CODEC_THREADS)
     nesterov(float *theta, float *m, size_t n, const __grid_constant__ dp_cuda_items items,
-             float mu, float eta, uint32_t *bad)
+             const dp_cuda_nesterov step, uint32_t *bad)
 {
     __shared__ float acc[DP_CUDA_RUN];
     __shared__ dp_codec_room room;
@@ -112,9 +114,9 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
     bool finite = true;
     for (unsigned e = threadIdx.x; e < length; e += DP_CODEC_THREADS) {
         const float g = acc[e];
-        const float kept = __fadd_rn(__fmul_rn(mu, m[first + e]), g);
-        const float ahead = __fmul_rn(mu, kept);
-        const float next = __fsub_rn(theta[first + e], __fmul_rn(eta, __fadd_rn(g, ahead)));
+        const float u = __fmul_rn(step.in_m, g);
+        const float kept = __fadd_rn(__fmul_rn(step.mu, m[first + e]), u);
+        const float next = __fsub_rn(theta[first + e], dp_outer_moved(step, g, u, kept));
         m[first + e] = kept;
         theta[first + e] = next;
         finite = finite && is_finite(next) && is_finite(kept);
@@ -125,17 +127,18 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
 }
 
 extern "C" dp_status dp_cuda_outer_nesterov(float *theta, float *m, size_t n,
-                                            const dp_cuda_items *items, float mu, float eta,
-                                            uint32_t *bad, cudaStream_t stream)
+                                            const dp_cuda_items *items,
+                                            const dp_cuda_nesterov *step, uint32_t *bad,
+                                            cudaStream_t stream)
 {
     if (items->count > DP_CUDA_ITEMS_MAX) {
         return DP_BADARG;
     }
     if (dp_dense_all(items)) {
-        return dp_dense_nesterov(theta, m, n, *items, mu, eta, bad, stream);
+        return dp_dense_nesterov(theta, m, n, *items, *step, bad, stream);
     }
     return DP_LAUNCH(nesterov, dp_cuda_blocks(n, DP_CUDA_RUN), DP_CODEC_THREADS, 0, stream, theta,
-                     m, n, *items, mu, eta, bad);
+                     m, n, *items, *step, bad);
 }
 
 /* A decoded run in d, +0 where nothing is stored. */

@@ -11,7 +11,10 @@
 extern "C" {
 #endif
 
-enum { DP_CUDA_ITEMS_MAX = 32 /* DP_TRAINER_ITEMS_MAX: the sum of slices comes alone */ };
+enum {
+    DP_CUDA_ITEMS_MAX = 32, /* DP_TRAINER_ITEMS_MAX: the sum of slices comes alone */
+    DP_CUDA_OUTER_SUMS = 3
+};
 
 /* In the order of the sum; f = q 2^-31. */
 typedef struct dp_cuda_items {
@@ -21,16 +24,24 @@ typedef struct dp_cuda_items {
     uint32_t padding;
 } dp_cuda_items;
 
+/* Lengths of a step with momentum, as of dp_outer_seen. */
+typedef struct dp_cuda_nesterov {
+    float mu;
+    float eta;
+    float in_m; /* s below */
+    float once; /* r below */
+} dp_cuda_nesterov;
+
 /* theta = theta - step g. DP_BADARG: more than DP_CUDA_ITEMS_MAX, here as below. */
 DP_MUST dp_status dp_cuda_outer_plain(float *theta, size_t n, const dp_cuda_items *items,
                                       float step, uint32_t *bad, cudaStream_t stream);
-/* Of each run <mu m + g, g> and <g, g>, summed element by element: sums[runs(n)][2]. The host adds
- * them run by run. */
+/* Of each run <mu m + g, g>, <g, g> and <m, m>, summed element by element:
+ * sums[runs(n)][DP_CUDA_OUTER_SUMS]. The host adds them run by run. */
 DP_MUST dp_status dp_cuda_outer_measure(const float *m, size_t n, const dp_cuda_items *items,
                                         float mu, double *sums, cudaStream_t stream);
-/* m = (mu m) + g; theta = theta - eta (g + (mu m)). */
+/* u = s g; m = (mu m) + u; theta = theta - ((eta (u + (mu m))) + (r g)). */
 DP_MUST dp_status dp_cuda_outer_nesterov(float *theta, float *m, size_t n,
-                                         const dp_cuda_items *items, float mu, float eta,
+                                         const dp_cuda_items *items, const dp_cuda_nesterov *step,
                                          uint32_t *bad, cudaStream_t stream);
 /* e = beta (a - clip d), d the decoded blob, clip in Q16. e may be a. */
 DP_MUST dp_status dp_cuda_settle(float *e, const float *a, size_t n, const dp_cuda_blob *blob,

@@ -110,7 +110,7 @@ dp_status dp_dense_plain(float *theta, size_t n, const dp_cuda_items &items, flo
 template <dp_codec_kind KIND, unsigned BLOCK>
 static __global__ void __launch_bounds__(DP_CODEC_THREADS, BLOCKS_MIN)
     nesterov_dense(float *theta, float *m, size_t n, const __grid_constant__ dp_cuda_items items,
-                   float mu, float eta, uint32_t *bad)
+                   const dp_cuda_nesterov step, uint32_t *bad)
 {
     const unsigned length = dp_codec_length(n, blockIdx.x);
     const size_t first = static_cast<size_t>(blockIdx.x) * DP_CUDA_RUN;
@@ -124,9 +124,9 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS, BLOCKS_MIN)
     for (unsigned k = 0; k < DP_DENSE_FOURS; k++) {
 #pragma unroll
         for (unsigned c = 0; c < 4; c++) {
-            kept[k][c] = __fadd_rn(__fmul_rn(mu, kept[k][c]), g[k][c]);
-            const float ahead = __fmul_rn(mu, kept[k][c]);
-            x[k][c] = __fsub_rn(x[k][c], __fmul_rn(eta, __fadd_rn(g[k][c], ahead)));
+            const float u = __fmul_rn(step.in_m, g[k][c]);
+            kept[k][c] = __fadd_rn(__fmul_rn(step.mu, kept[k][c]), u);
+            x[k][c] = __fsub_rn(x[k][c], dp_outer_moved(step, g[k][c], u, kept[k][c]));
         }
     }
     dp_dense_store(m + first, kept, length);
@@ -139,12 +139,12 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS, BLOCKS_MIN)
     }
 }
 
-dp_status dp_dense_nesterov(float *theta, float *m, size_t n, const dp_cuda_items &items, float mu,
-                            float eta, uint32_t *bad, cudaStream_t stream)
+dp_status dp_dense_nesterov(float *theta, float *m, size_t n, const dp_cuda_items &items,
+                            const dp_cuda_nesterov &step, uint32_t *bad, cudaStream_t stream)
 {
     const auto launch = [&](auto kernel) {
         return DP_LAUNCH(kernel, dp_cuda_blocks(n, DP_CUDA_RUN), DP_CODEC_THREADS, 0, stream, theta,
-                         m, n, items, mu, eta, bad);
+                         m, n, items, step, bad);
     };
     DP_OF_CODEC(nesterov_dense, items, launch);
 }

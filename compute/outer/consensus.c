@@ -122,42 +122,72 @@ static dp_status apply_plain(workspace *work, float *theta, float step)
     return finite ? DP_OK : DP_DIVERGED;
 }
 
-/* 1 + mu <m, g> / <g, g> of the step that comes; nothing is changed. */
-static dp_status measure(workspace *work, const float *m, float mu, double *reach)
+/* Of the step that comes; nothing is changed. */
+static dp_status measure(workspace *work, const float *m, float mu, dp_outer_sums *sums)
 {
-    double along = 0;
-    double square = 0;
+    *sums = (dp_outer_sums){0};
     while (work->at < work->end) {
         DP_TRY(next_run(work));
-        double run_along = 0;
-        double run_square = 0;
+        dp_outer_sums run = {0};
         for (size_t i = 0; i < work->length; i++) {
             const float g = work->acc[i];
             const float kept = mu * m[i];
             const float next = kept + g;
-            run_along += (double)next * (double)g;
-            run_square += (double)g * (double)g;
+            run.along += (double)next * (double)g;
+            run.square += (double)g * (double)g;
+            run.kept += (double)m[i] * (double)m[i];
         }
-        along += run_along;
-        square += run_square;
+        sums->along += run.along;
+        sums->square += run.square;
+        sums->kept += run.kept;
         m += work->length;
     }
-    const double ratio = square > 0 ? along / square : 0;
-    *reach = 1 + (double)mu * ratio;
     return DP_OK;
 }
 
-static dp_status apply_nesterov(workspace *work, float *theta, float *m, float mu, float eta)
+dp_outer_seen dp_outer_step(const dp_outer *outer, const dp_outer_sums *sums)
+{
+    const double alpha = (double)outer->alpha * 0x1p-16;
+    const double mu = (double)outer->mu * 0x1p-16;
+    dp_outer_seen seen = {.reach = 1, .eta = (float)alpha, .in_m = 1};
+
+    if (sums == NULL || !(sums->square > 0)) {
+        return seen;
+    }
+    double along = sums->along;
+    double square = sums->square;
+    if (sums->kept > 0 && square > sums->kept) {
+        const double far = alpha / (1 - mu);
+        seen.in_m = (float)sqrt(sums->kept / square);
+        seen.once = (1 - seen.in_m) * (far < 1 ? (float)far : 1.0F);
+        const double s = (double)seen.in_m;
+        const double mixed = sums->along - sums->square; /* mu <m, g>, with the old m */
+        square = s * s * sums->square;
+        along = s * mixed + square;
+    }
+    const double ratio = square > 0 ? along / square : 0;
+    seen.reach = 1 + mu * ratio;
+    if (alpha * seen.reach > DP_OUTER_REACH_MAX) {
+        seen.eta = (float)(DP_OUTER_REACH_MAX / seen.reach);
+    }
+    return seen;
+}
+
+static dp_status apply_nesterov(workspace *work, float *theta, float *m, float mu,
+                                const dp_outer_seen *step)
 {
     bool finite = true;
     while (work->at < work->end) {
         DP_TRY(next_run(work));
         for (size_t i = 0; i < work->length; i++) {
             const float g = work->acc[i];
+            const float u = step->in_m * g;
             const float kept = mu * m[i];
-            m[i] = kept + g;
+            m[i] = kept + u;
             const float ahead = mu * m[i];
-            theta[i] -= eta * (g + ahead);
+            const float moved = step->eta * (u + ahead);
+            const float once = step->once * g;
+            theta[i] -= moved + once;
             finite = finite && isfinite(theta[i]) && isfinite(m[i]);
         }
         theta += work->length;
@@ -169,19 +199,17 @@ static dp_status apply_nesterov(workspace *work, float *theta, float *m, float m
 static dp_status apply(workspace *work, float *theta, float *m, const dp_outer *outer,
                        dp_outer_seen *seen)
 {
-    const float alpha = (float)outer->alpha * 0x1p-16F;
     const float mu = (float)outer->mu * 0x1p-16F;
-    *seen = (dp_outer_seen){.reach = 1, .eta = alpha};
+    dp_outer_sums sums;
+    *seen = dp_outer_step(outer, NULL);
     DP_TRY(rewind_blobs(work));
     if (outer->mu == 0) {
-        return apply_plain(work, theta, alpha);
+        return apply_plain(work, theta, seen->eta);
     }
-    DP_TRY(measure(work, m, mu, &seen->reach));
-    if ((double)alpha * seen->reach > DP_OUTER_REACH_MAX) {
-        seen->eta = (float)(DP_OUTER_REACH_MAX / seen->reach);
-    }
+    DP_TRY(measure(work, m, mu, &sums));
+    *seen = dp_outer_step(outer, &sums);
     DP_TRY(rewind_blobs(work));
-    return apply_nesterov(work, theta, m, mu, seen->eta);
+    return apply_nesterov(work, theta, m, mu, seen);
 }
 
 dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_consensus_items *items,
@@ -191,7 +219,7 @@ dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_consensu
     if (items->n > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;
     }
-    dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
+    dp_outer_seen own = dp_outer_step(outer, NULL);
     if (items->n > 0) {
         workspace *const work = workspace_of((dp_part_place){.n = n}, items);
         if (work == NULL) {

@@ -6,15 +6,23 @@
  * element: g = g + f v. f holds the gain of the update's codec, so that an update that keeps all of
  * its work counts once in any run.
  *     mu = 0:  theta = theta - alpha g
- *     mu > 0:  m = (mu m) + g;  theta = theta - eta (g + (mu m))
- * The second is Nesterov's form of Douillard et al. 2023 (DiLoCo). Every operation is a rounded
- * float operation.
+ *     mu > 0:  u = s g;  m = (mu m) + u;  theta = theta - ((eta (u + (mu m))) + (r g))
+ * The second, with s = 1 and r = 0, is Nesterov's form of Douillard et al. 2023 (DiLoCo). Every
+ * operation is a rounded float operation.
  *
- * eta is alpha, or less: g + mu m reaches 1 + mu <m, g> / <g, g> times as far along g as g alone, m
+ * eta is alpha, or less: u + mu m reaches 1 + mu <m, u> / <u, u> times as far along u as u alone, m
  * being the new one. With a correlation rho^k between updates k rounds apart that is 1 + mu / (1 -
  * mu rho), which small rounds bring near 10 at mu = 0.9, and then the model overshoots. So eta
- * times the reach is at most DP_OUTER_REACH_MAX. Both scalar products are sums of exact products in
- * double, element by element within runs of DP_CODEC_RUN, then run by run. */
+ * times the reach is at most DP_OUTER_REACH_MAX.
+ *
+ * s is 1, or |m| / |g| where that is less, m being the old one and not 0: momentum makes up for
+ * short rounds, and the work of many rounds in one update, as after a time of pairwise averaging,
+ * needs none. So m takes no more of an update than its own length, and the rest of it moves theta
+ * once: r = (1 - s) min(1, alpha / (1 - mu)), where alpha / (1 - mu) is how far momentum would have
+ * taken it in the end.
+ *
+ * The scalar products <mu m + g, g>, <g, g> and <m, m>, with the old m, are sums of exact products
+ * in double, element by element within runs of DP_CODEC_RUN, then run by run. */
 #ifndef DP_COMPUTE_OUTER_CONSENSUS_H
 #define DP_COMPUTE_OUTER_CONSENSUS_H
 
@@ -34,11 +42,23 @@ typedef struct dp_outer {
     uint32_t mu;    /* Q16, below 65536: momentum; 0: none */
 } dp_outer;
 
-/* The reach and the length of a step; equal at every replica. */
+/* The reach and the lengths of a step; equal at every replica. */
 typedef struct dp_outer_seen {
-    double reach; /* 1 + mu <m, g> / <g, g>; 1 without momentum or update */
+    double reach; /* 1 + mu <m, u> / <u, u>; 1 without momentum or update */
     float eta;
+    float in_m; /* s: what of g goes into m */
+    float once; /* r: how far the rest of g moves theta */
 } dp_outer_seen;
+
+/* The lengths follow from these; m is the old one. */
+typedef struct dp_outer_sums {
+    double along;  /* <mu m + g, g> */
+    double square; /* <g, g> */
+    double kept;   /* <m, m> */
+} dp_outer_sums;
+
+/* The step of an update with momentum; sums NULL: without. */
+dp_outer_seen dp_outer_step(const dp_outer *outer, const dp_outer_sums *sums);
 
 /* The items of a sum, in order of peer key, or of the parts that they are results of. */
 typedef struct dp_consensus_items {

@@ -119,7 +119,7 @@ dp_status dp_trainer_step_of_all(dp_trainer *t, const dp_trainer_record *record)
 {
     dp_trainer_gradients *const own = &t->gradients;
     const dp_outer_adamw options = options_of(t, record);
-    t->outer = (dp_outer_seen){.reach = 1, .eta = options.lr};
+    t->outer = (dp_outer_seen){.reach = 1, .eta = options.lr, .in_m = 1};
     if (record->n_items == 0) {
         return DP_OK;
     }

@@ -162,6 +162,7 @@ static void momentum_and_its_reach_have_the_same_bits(void **state)
     static round_kit r;
     static float got[KIT_MOST];
     const cudaStream_t stream = card_open();
+    size_t n_long = 0;
     for (size_t turn = 0; turn < 2 * SIZES + DENSE; turn++) {
         if (turn < SIZES) {
             open_round(&r, sizes[turn], turn + 6);
@@ -173,22 +174,33 @@ static void momentum_and_its_reach_have_the_same_bits(void **state)
         const dp_outer outer = {.alpha = 45875, .mu = 58982};
         const float mu = 58982 * 0x1p-16F;
         dp_outer_seen seen;
-        double sums[KIT_RUNS][2];
+        double sums[KIT_RUNS][DP_CUDA_OUTER_SUMS];
+        if (turn % 2 == 1) { /* Longer than the update. */
+            for (size_t i = 0; i < r.n; i++) {
+                r.m[i] *= 0x1p9F;
+            }
+            card_free(r.m_there);
+            r.m_there = card_put(r.m, r.n * sizeof(float));
+        }
         double *const sums_there = card_put(NULL, sizeof sums);
         CHECK_OK(dp_cuda_outer_measure(r.m_there, r.n, &r.items, mu, sums_there, stream));
         CHECK_OK(dp_consensus_apply(r.theta, r.m, r.n,
                                     &(dp_consensus_items){.blobs = r.views, .q = r.q, .n = ITEMS},
                                     &outer, &seen));
         card_get(sums_there, sums, sizeof sums);
-        double along = 0;
-        double square = 0;
+        dp_outer_sums all = {0};
         for (size_t run = 0; run < dp_cuda_runs(r.n); run++) {
-            along += sums[run][0];
-            square += sums[run][1];
+            all.along += sums[run][0];
+            all.square += sums[run][1];
+            all.kept += sums[run][2];
         }
-        CHECK(seen.reach == 1 + (double)mu * (square > 0 ? along / square : 0));
-        CHECK_OK(dp_cuda_outer_nesterov(r.theta_there, r.m_there, r.n, &r.items, mu, seen.eta,
-                                        r.bad, stream));
+        const dp_outer_seen told = dp_outer_step(&outer, &all);
+        CHECK(seen.reach == told.reach && seen.in_m == told.in_m && seen.once == told.once);
+        n_long += seen.in_m < 1 ? 1 : 0;
+        const dp_cuda_nesterov step = {
+            .mu = mu, .eta = seen.eta, .in_m = seen.in_m, .once = seen.once};
+        CHECK_OK(
+            dp_cuda_outer_nesterov(r.theta_there, r.m_there, r.n, &r.items, &step, r.bad, stream));
         card_get(r.theta_there, got, r.n * sizeof(float));
         kit_same(got, r.theta, r.n, "theta");
         card_get(r.m_there, got, r.n * sizeof(float));
@@ -197,6 +209,7 @@ static void momentum_and_its_reach_have_the_same_bits(void **state)
         card_free(sums_there);
         close_round(&r);
     }
+    CHECK(n_long == SIZES + DENSE / 2);
 }
 
 /* Each codec's part of the last two of three runs, beside one of the whole. */
@@ -247,6 +260,7 @@ static void a_theta_that_is_not_finite_is_said(void **state)
 {
     (void)state;
     static round_kit r;
+    static const dp_cuda_nesterov half = {.mu = 0.5F, .eta = 1, .in_m = 1};
     const cudaStream_t stream = card_open();
     for (size_t turn = 0; turn < 2; turn++) {
         open_round(&r, KIT_MOST, 2);
@@ -254,8 +268,8 @@ static void a_theta_that_is_not_finite_is_said(void **state)
         r.theta[KIT_MOST - 1] = INFINITY;
         r.theta_there = card_put(r.theta, r.n * sizeof(float));
         CHECK_OK(turn == 0 ? dp_cuda_outer_plain(r.theta_there, r.n, &r.items, 1, r.bad, stream)
-                           : dp_cuda_outer_nesterov(r.theta_there, r.m_there, r.n, &r.items, 0.5F,
-                                                    1, r.bad, stream));
+                           : dp_cuda_outer_nesterov(r.theta_there, r.m_there, r.n, &r.items, &half,
+                                                    r.bad, stream));
         CHECK(is_bad(&r) == 1);
         close_round(&r);
     }

@@ -86,17 +86,17 @@ static void the_outer_step_equals_the_plain_loop_bit_for_bit(void **state)
     close_round(r);
 }
 
-/* The outer step as consensus.h defines it, every operation by itself. Returns eta. */
-static float plain_nesterov(const round_fixture *r, const uint32_t *q, const dp_outer *outer,
-                            float *theta, float *m)
+/* The outer step as consensus.h defines it, every operation by itself. */
+static dp_outer_seen plain_nesterov(const round_fixture *r, const uint32_t *q,
+                                    const dp_outer *outer, float *theta, float *m)
 {
     static float g[N];
     const volatile float mu = (float)outer->mu * 0x1p-16F;
-    double along = 0;
-    double square = 0;
+    const double alpha = (double)outer->alpha * 0x1p-16;
+    dp_outer_seen seen = {.in_m = 1};
+    double sums[3] = {0};
     for (size_t start = 0; start < N; start += DP_CODEC_RUN) {
-        double run_along = 0;
-        double run_square = 0;
+        double run[3] = {0};
         for (size_t i = start; i < N && i < start + DP_CODEC_RUN; i++) {
             volatile float acc = 0;
             for (size_t j = 0; j < ITEMS; j++) {
@@ -106,23 +106,36 @@ static float plain_nesterov(const round_fixture *r, const uint32_t *q, const dp_
             }
             g[i] = acc;
             const volatile float kept = mu * m[i];
-            m[i] = kept + g[i];
-            run_along += (double)m[i] * (double)g[i];
-            run_square += (double)g[i] * (double)g[i];
+            const volatile float next = kept + g[i];
+            run[0] += (double)next * (double)g[i];
+            run[1] += (double)g[i] * (double)g[i];
+            run[2] += (double)m[i] * (double)m[i];
         }
-        along += run_along;
-        square += run_square;
+        for (size_t i = 0; i < 3; i++) {
+            sums[i] += run[i];
+        }
     }
-    const double reach = 1 + (double)mu * (along / square);
-    float eta = (float)outer->alpha * 0x1p-16F;
-    eta = (double)eta * reach > 1.5 ? (float)(1.5 / reach) : eta;
+    if (sums[2] > 0 && sums[1] > sums[2]) {
+        seen.in_m = (float)sqrt(sums[2] / sums[1]);
+        seen.once = (1 - seen.in_m) * (float)fmin(1, alpha / (1 - (double)mu));
+    }
+    const double s = (double)seen.in_m;
+    const double u = s * s * sums[1];
+    const double along = s < 1 ? s * (sums[0] - sums[1]) + u : sums[0];
+    seen.reach = 1 + (double)mu * (along / u);
+    seen.eta = (float)(alpha * seen.reach > 1.5 ? 1.5 / seen.reach : alpha);
     for (size_t i = 0; i < N; i++) {
+        const volatile float in_m = seen.in_m * g[i];
+        const volatile float kept = mu * m[i];
+        m[i] = kept + in_m;
         const volatile float ahead = mu * m[i];
-        const volatile float step = g[i] + ahead;
-        const volatile float moved = eta * step;
-        theta[i] = theta[i] - moved;
+        const volatile float sum = in_m + ahead;
+        const volatile float moved = seen.eta * sum;
+        const volatile float once = seen.once * g[i];
+        const volatile float step = moved + once;
+        theta[i] = theta[i] - step;
     }
-    return eta;
+    return seen;
 }
 
 static void momentum_is_nesterovs_bit_for_bit(void **state)
@@ -139,11 +152,11 @@ static void momentum_is_nesterovs_bit_for_bit(void **state)
     memset(expected_m, 0, sizeof expected_m);
     dp_outer_seen seen[4];
     for (int round = 0; round < 4; round++) {
-        const float eta = plain_nesterov(r, q, &outer, r->theta, expected_m);
+        const dp_outer_seen plainly = plain_nesterov(r, q, &outer, r->theta, expected_m);
         CHECK_OK(dp_consensus_apply(theta, m, N,
                                     &(dp_consensus_items){.blobs = r->views, .q = q, .n = ITEMS},
                                     &outer, &seen[round]));
-        CHECK(seen[round].eta == eta);
+        CHECK(seen[round].eta == plainly.eta && seen[round].in_m == 1 && seen[round].once == 0);
         CHECK(memcmp(theta, r->theta, sizeof theta) == 0);
         CHECK(memcmp(m, expected_m, sizeof m) == 0);
     }
@@ -152,6 +165,62 @@ static void momentum_is_nesterovs_bit_for_bit(void **state)
     CHECK(fabs(seen[0].reach - 1.9) < 1e-4 && fabs(seen[1].reach - 2.71) < 1e-4);
     CHECK(seen[0].eta == (float)outer.alpha * 0x1p-16F && seen[3].eta < seen[1].eta);
     CHECK(fabs((double)seen[3].eta * seen[3].reach - DP_OUTER_REACH_MAX) < 1e-6);
+    close_round(r);
+}
+
+static double length_of(const float *x)
+{
+    double square = 0;
+    for (size_t i = 0; i < N; i++) {
+        square += (double)x[i] * (double)x[i];
+    }
+    return sqrt(square);
+}
+
+/* As after a time of pairwise averaging: the work of a hundred rounds in one update. */
+static void
+a_long_update_moves_the_model_once_and_momentum_by_the_length_of_usual_ones(void **state)
+{
+    (void)state;
+    round_fixture *const r = open_round();
+    static const uint32_t usual[ITEMS] = {7000000, 5000000, 9000000, 400000};
+    static const uint32_t all[ITEMS] = {700000000, 500000000, 900000000, 40000000};
+    const dp_consensus_items items = {.blobs = r->views, .q = usual, .n = ITEMS};
+    const dp_consensus_items longer = {.blobs = r->views, .q = all, .n = ITEMS};
+    const dp_outer outer = {.alpha = 65536 / 2, .mu = 65536 * 8 / 10};
+    static float theta[N];
+    static float m[N];
+    static float expected_m[N];
+    static float moved[N];
+    static float g[N];
+    memcpy(theta, r->theta, sizeof theta);
+    memset(m, 0, sizeof m);
+    memset(expected_m, 0, sizeof expected_m);
+    dp_outer_seen seen;
+    CHECK_OK(dp_consensus_mean(g, N, &longer));
+    for (int round = 0; round < 12; round++) {
+        const bool is_long = round == 8;
+        const dp_outer_seen plainly =
+            plain_nesterov(r, is_long ? all : usual, &outer, r->theta, expected_m);
+        memcpy(moved, theta, sizeof moved);
+        const double momentum = length_of(m);
+        CHECK_OK(dp_consensus_apply(theta, m, N, is_long ? &longer : &items, &outer, &seen));
+        CHECK(memcmp(theta, r->theta, sizeof theta) == 0);
+        CHECK(memcmp(m, expected_m, sizeof m) == 0);
+        CHECK(seen.reach == plainly.reach && seen.eta == plainly.eta);
+        CHECK(seen.in_m == plainly.in_m && seen.once == plainly.once);
+        CHECK((seen.in_m < 1) == is_long);
+        for (size_t i = 0; i < N; i++) {
+            moved[i] -= theta[i];
+        }
+        if (is_long) {
+            CHECK(fabs(length_of(moved) / length_of(g) - 1) < 0.05);
+            CHECK(fabs((double)seen.in_m * length_of(g) / momentum - 1) < 1e-4);
+            CHECK(length_of(m) < 0.1 * length_of(g));
+        } else if (round > 8) { /* Without the bound it would be half of g. */
+            CHECK(length_of(moved) < 0.1 * length_of(g));
+        }
+    }
     close_round(r);
 }
 
@@ -395,6 +464,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_outer_step_equals_the_plain_loop_bit_for_bit),
         cmocka_unit_test(momentum_is_nesterovs_bit_for_bit),
+        cmocka_unit_test(
+            a_long_update_moves_the_model_once_and_momentum_by_the_length_of_usual_ones),
         cmocka_unit_test(results_of_parts_move_what_one_update_with_their_numbers_does),
         cmocka_unit_test(a_round_without_contributions_keeps_the_momentum),
         cmocka_unit_test(a_momentum_that_leaves_the_floats_is_told),
