@@ -345,7 +345,7 @@ static void long_texts_cost_steps(void **state)
     (void)state;
     static const char loop[] =
         "{%% set n = namespace(s='aaaaaaaaaaaaaaaa', t='aaaaaaaaaaaaaaaa') %%}{%% for i in "
-        "range(21) %%}"
+        "range(17) %%}"
         "{%% set n.s = n.s + n.s %%}{%% set n.t = n.t + n.t %%}{%% endfor %%}"
         "{%% for i in range(500000) %%}{%% if %s %%}{%% endif %%}{%% endfor %%}";
     static const char *const words[] = {"n.s|length",
