@@ -93,6 +93,7 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     }
     m.codec_keep_most = plan->keep_most;
     m.outer_mu_milli = plan->mu_milli;
+    m.long_once = plan->mu_milli > 0 ? DP_ON : DP_OFF;
     m.feedback_beta_milli = plan->beta_milli;
     m.alpha_milli = plan->alpha_milli;
     return dp_manifest_encode(&m, out, size);

@@ -6,13 +6,13 @@
  * bytes each) | 64-byte Ed25519 signature of the founder's root key over all before it (domain
  * "dpnode/manifest/1"). Some fields exist from a version on: pairs and exchange 7, reduce 8, stale
  * 9, codec_keep_most 10, contributors_max 11, site_sums 13, codec_gain 14, trust 15, samples, unit
- * and elements 16, those of
- * adapters 17. Settings that were deleted keep their place with the one value that is left of
- * them: behind codec a u32 0 (its block), behind codec_keep a u32 2 (its bits), behind
- * outer_mu_milli a u32 1 and a u32 1000 (least contributors, patience), before site_sums a u32 0 of
- * version 12 (a share of the members that closed rounds at once). The version is the lowest, from 6
- * on, that has every field whose value is not the default, so that a manifest has one form and
- * older runs keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
+ * and elements 16, those of adapters 17, long_once 22. Settings that were deleted keep their place
+ * with the one value that is left of them: behind codec a u32 0 (its block), behind codec_keep a
+ * u32 2 (its bits), behind outer_mu_milli a u32 1 and a u32 1000 (least contributors, patience),
+ * before site_sums a u32 0 of version 12 (a share of the members that closed rounds at once). The
+ * version is the lowest, from 6 on, that has every field whose value is not the default, so that a
+ * manifest has one form and older runs keep theirs. run id =
+ * H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_RUN_MANIFEST_H
 #define DP_BASE_RUN_MANIFEST_H
 
@@ -193,6 +193,9 @@ typedef struct dp_manifest {
     dp_switch site_sums;
     /* each update's outer step is scaled by dp_codec_gain; off in older runs. Has no YAML key. */
     dp_switch codec_gain;
+    /* of an update that is longer than the momentum, the rest moves the model once
+     * (compute/outer/consensus.h); off without momentum and in older runs (dp_run_decide) */
+    dp_switch long_once;
     dp_trust trust;
     /* These are of a run of any model, and 0 in others. */
     uint64_t samples;  /* of one pass */

@@ -8,7 +8,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 21,
+    VERSION_LAST = 22,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -141,6 +141,7 @@ static const field fields[] = {
     FIELD_SINCE(20, FIELD_U32, scores_softcap_milli, 0),
     FIELD_SINCE(20, FIELD_U32, query_scalar, 0),
     FIELD_SINCE(21, FIELD_U32, rope_width, 0),
+    FIELD_SINCE(22, FIELD_ENUM, long_once, DP_OFF),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };

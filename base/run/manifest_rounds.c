@@ -163,6 +163,13 @@ static dp_status check_keyless(const dp_manifest *manifest, dp_why *why)
     const unsigned switches[] = {(unsigned)manifest->pairs, (unsigned)manifest->exchange,
                                  (unsigned)manifest->stale, (unsigned)manifest->reduce,
                                  (unsigned)manifest->site_sums};
+    if (manifest->long_once != DP_OFF &&
+        (manifest->long_once != DP_ON || manifest->outer_mu_milli == 0)) {
+        return dp_why_set(why, DP_BADARG,
+                          "whether long updates count once beyond the momentum is %u; it may be 1 "
+                          "with round.momentum and is 0 without",
+                          (unsigned)manifest->long_once);
+    }
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         if (switches[i] > 1) {
             return dp_why_set(why, DP_BADARG,

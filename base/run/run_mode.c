@@ -87,6 +87,7 @@ void dp_run_decide(dp_manifest *manifest, bool keep_given)
         !keep_given && codec != NULL && codec->thins && manifest->exchange == DP_EXCHANGE_UPDATES;
 
     manifest->codec_keep_most = moves ? DP_MANIFEST_KEEP_SPARSEST : 0;
+    manifest->long_once = manifest->outer_mu_milli > 0 ? DP_ON : DP_OFF;
 
     const bool parts = manifest->trust == DP_TRUST_MEMBERS && codec != NULL && !codec->thins &&
                        manifest->stale == DP_OFF &&

@@ -78,7 +78,7 @@ static dp_status check_round(dp_twins *t, const dp_codec *codec, uint32_t mu)
     DP_TWINS_DO(t, copy, DP_VECTOR_ANCHOR, DP_VECTOR_X);
     DP_TWINS_DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
     DP_TRY(take_a(t, codec));
-    const dp_outer outer = {.alpha = ONE - 1, .mu = mu};
+    const dp_outer outer = {.alpha = ONE - 1, .mu = mu, .long_once = true};
     const dp_consensus_items items = {.blobs = t->blobs[1], .q = q, .n = 2};
     DP_TRY(dp_twins_apply(t, &items, &outer));
     DP_TRY(dp_twins_apply_parts(t, t->blobs[1][0], &outer));

@@ -156,7 +156,7 @@ dp_outer_seen dp_outer_step(const dp_outer *outer, const dp_outer_sums *sums)
     }
     double along = sums->along;
     double square = sums->square;
-    if (sums->kept > 0 && square > sums->kept) {
+    if (outer->long_once && sums->kept > 0 && square > sums->kept) {
         const double far = alpha / (1 - mu);
         seen.in_m = (float)sqrt(sums->kept / square);
         seen.once = (1 - seen.in_m) * (far < 1 ? (float)far : 1.0F);

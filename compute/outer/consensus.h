@@ -40,6 +40,7 @@ enum { DP_CONSENSUS_ITEMS_MAX = 33 };
 typedef struct dp_outer {
     uint32_t alpha; /* Q16: length of the step */
     uint32_t mu;    /* Q16, below 65536: momentum; 0: none */
+    bool long_once; /* s and r as above; otherwise 1 and 0, as in runs before manifest version 22 */
 } dp_outer;
 
 /* The reach and the lengths of a step; equal at every replica. */

@@ -38,7 +38,8 @@ static dp_status outer_step(dp_trainer *t, const dp_trainer_record *record)
     if (dp_trainer_has_gradients(t)) {
         return dp_trainer_step_of_all(t, record);
     }
-    const dp_outer outer = {.alpha = record->alpha, .mu = momentum_of(t)};
+    const dp_outer outer = {
+        .alpha = record->alpha, .mu = momentum_of(t), .long_once = t->manifest.long_once == DP_ON};
     const dp_consensus_items items = dp_trainer_items(t, record);
     return t->backend->apply(t->engine, &items, &outer, &t->outer);
 }

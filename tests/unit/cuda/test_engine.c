@@ -427,7 +427,7 @@ static uint64_t round_sum(size_t memory, uint64_t memory_max)
 {
     dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
     const dp_codec codecs[2] = {dp_codec_default(DP_CODEC_SPARSE), dp_codec_default(DP_CODEC_INT8)};
-    const dp_outer outer = {.alpha = 60000, .mu = 50000};
+    const dp_outer outer = {.alpha = 60000, .mu = 50000, .long_once = true};
     const uint32_t q[2] = {0x50000000U, 0x30000000U};
     dp_engine *e = NULL;
     dp_why why = {{0}};

@@ -171,7 +171,7 @@ static void momentum_and_its_reach_have_the_same_bits(void **state)
         } else { /* All the same. */
             open_round_of(&r, KIT_MOST, turn - 2 * SIZES, DENSE, 0);
         }
-        const dp_outer outer = {.alpha = 45875, .mu = 58982};
+        const dp_outer outer = {.alpha = 45875, .mu = 58982, .long_once = true};
         const float mu = 58982 * 0x1p-16F;
         dp_outer_seen seen;
         double sums[KIT_RUNS][DP_CUDA_OUTER_SUMS];

@@ -258,12 +258,34 @@ static void numbers_of_families_make_manifests_of_version_18_to_21(void **state)
     }
 }
 
+/* A run with momentum of an earlier version keeps its bytes, and with them its steps. */
+static void a_run_whose_momentum_takes_long_updates_whole_is_of_an_earlier_version(void **state)
+{
+    (void)state;
+    dp_manifest manifest;
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest back;
+    dp_manifest_default(&manifest);
+    dp_run_mode_set(&manifest, dp_run_mode_find("diloco"));
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 22);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_int_equal(back.long_once, DP_ON);
+    manifest.long_once = DP_OFF;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 15);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_int_equal(back.long_once, DP_OFF);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_a_manifest_comes_back),
         cmocka_unit_test(every_word_of_a_manifest_comes_back),
         cmocka_unit_test(numbers_of_families_make_manifests_of_version_18_to_21),
+        cmocka_unit_test(a_run_whose_momentum_takes_long_updates_whole_is_of_an_earlier_version),
         cmocka_unit_test(bytes_with_a_deleted_codec_are_refused),
         cmocka_unit_test(a_run_with_a_share_that_closes_rounds_is_of_an_earlier_version),
     };

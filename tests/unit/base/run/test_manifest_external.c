@@ -88,7 +88,7 @@ static void bytes_of_any_model_that_no_node_writes_are_bad(void **state)
     assert_int_equal(bytes[4], 15);
     bytes[4] = 16;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
-    bytes[4] = 22;
+    bytes[4] = 23;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
 }
 

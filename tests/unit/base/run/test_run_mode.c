@@ -85,10 +85,27 @@ static void a_run_adds_up_in_parts_where_its_members_trust_each_other(void **sta
     }
 }
 
+static void of_long_updates_momentum_takes_its_own_length_where_there_is_any(void **state)
+{
+    (void)state;
+    dp_manifest manifest;
+    dp_manifest_default(&manifest);
+    CHECK(manifest.long_once == DP_OFF);
+    dp_run_mode_set(&manifest, dp_run_mode_find("diloco"));
+    CHECK(manifest.long_once == DP_ON);
+    CHECK_OK(dp_manifest_check(&manifest, NULL));
+    manifest.outer_mu_milli = 0;
+    CHECK_STATUS(dp_manifest_check(&manifest, NULL), DP_BADARG);
+    dp_run_decide(&manifest, false);
+    CHECK(manifest.long_once == DP_OFF);
+    CHECK_OK(dp_manifest_check(&manifest, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_adds_up_in_parts_where_its_members_trust_each_other),
+        cmocka_unit_test(of_long_updates_momentum_takes_its_own_length_where_there_is_any),
         cmocka_unit_test(the_first_mode_is_what_a_manifest_has_anyway),
         cmocka_unit_test(every_mode_makes_a_possible_run_and_is_found_by_its_name),
         cmocka_unit_test(a_mode_leaves_time_and_steps_that_it_does_not_name),

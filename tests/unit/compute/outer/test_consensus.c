@@ -115,7 +115,7 @@ static dp_outer_seen plain_nesterov(const round_fixture *r, const uint32_t *q,
             sums[i] += run[i];
         }
     }
-    if (sums[2] > 0 && sums[1] > sums[2]) {
+    if (outer->long_once && sums[2] > 0 && sums[1] > sums[2]) {
         seen.in_m = (float)sqrt(sums[2] / sums[1]);
         seen.once = (1 - seen.in_m) * (float)fmin(1, alpha / (1 - (double)mu));
     }
@@ -143,7 +143,7 @@ static void momentum_is_nesterovs_bit_for_bit(void **state)
     (void)state;
     round_fixture *const r = open_round();
     static const uint32_t q[ITEMS] = {700000001, 500000003, 900000005, 47483639};
-    const dp_outer outer = {.alpha = 65536 * 7 / 10, .mu = 65536 * 9 / 10};
+    const dp_outer outer = {.alpha = 65536 * 7 / 10, .mu = 65536 * 9 / 10, .long_once = true};
     static float theta[N];
     static float m[N];
     static float expected_m[N];
@@ -187,7 +187,7 @@ a_long_update_moves_the_model_once_and_momentum_by_the_length_of_usual_ones(void
     static const uint32_t all[ITEMS] = {700000000, 500000000, 900000000, 40000000};
     const dp_consensus_items items = {.blobs = r->views, .q = usual, .n = ITEMS};
     const dp_consensus_items longer = {.blobs = r->views, .q = all, .n = ITEMS};
-    const dp_outer outer = {.alpha = 65536 / 2, .mu = 65536 * 8 / 10};
+    const dp_outer outer = {.alpha = 65536 / 2, .mu = 65536 * 8 / 10, .long_once = true};
     static float theta[N];
     static float m[N];
     static float expected_m[N];
@@ -221,6 +221,10 @@ a_long_update_moves_the_model_once_and_momentum_by_the_length_of_usual_ones(void
             CHECK(length_of(moved) < 0.1 * length_of(g));
         }
     }
+    /* A run of an earlier version goes on as it began: momentum takes all of it. */
+    const dp_outer earlier = {.alpha = outer.alpha, .mu = outer.mu};
+    CHECK_OK(dp_consensus_apply(theta, m, N, &longer, &earlier, &seen));
+    CHECK(seen.in_m == 1 && seen.once == 0 && length_of(m) > length_of(g));
     close_round(r);
 }
 
@@ -255,7 +259,7 @@ static void results_of_parts_move_what_one_update_with_their_numbers_does(void *
     dp_buf joined = encoded(DP_CODEC_FP32, whole, N);
     const dp_view view = dp_buf_view(&joined);
     for (uint32_t mu = 0; mu <= 60000; mu += 60000) {
-        const dp_outer outer = {.alpha = 50000, .mu = mu};
+        const dp_outer outer = {.alpha = 50000, .mu = mu, .long_once = true};
         static float theta[2][N];
         static float m[2][N];
         dp_outer_seen seen[2];
