@@ -98,6 +98,12 @@ DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
  * then checkpoints down to one per run, before it returns DP_NOSPACE. dp_object_begin and
  * dp_object_put call it. */
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
+/* Deletes the chain, the checkpoints, the pins and the rows of one run in one transaction, but not
+ * its vote key (vote.h). The next dp_object_collect, or start, drops the objects. Pins without a
+ * run go too when no rows of another run and no vote key are left. */
+DP_MUST dp_status dp_store_drop_run(dp_store *store, const dp_hash *run);
+/* Gives at most 64 MiB of free pages of chunks.db back to the disk. *more: there are others. */
+DP_MUST dp_status dp_store_shrink(dp_store *store, bool *more);
 /* True while reserve.bin has its full size. */
 bool dp_store_reserve_held(const dp_store *store);
 /* Allocates the disk reserve again once there is space for it and for the margin of big writes.

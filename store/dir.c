@@ -355,6 +355,17 @@ dp_status dp_dir_release(const dp_dir *dir, const char *name)
 
 /* ---- Secret files. */
 
+static dp_status sync_folder(const char *dir)
+{
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return disk_status();
+    }
+    const dp_status status = fsync(fd) == 0 ? DP_OK : disk_status();
+    close(fd);
+    return status;
+}
+
 dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
 {
     char temporary[DP_DIR_PATH_MAX];
@@ -379,13 +390,34 @@ dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
         unlink(temporary);
         return status;
     }
-    const int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir_fd < 0) {
+    return sync_folder(dir);
+}
+
+dp_status dp_dir_delete_secret(const char *dir, const char *name)
+{
+    char path[DP_DIR_PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) {
+        return DP_TOOBIG;
+    }
+    if (unlink(path) != 0 && errno != ENOENT) {
         return disk_status();
     }
-    status = fsync(dir_fd) == 0 ? DP_OK : disk_status();
-    close(dir_fd);
-    return status;
+    return sync_folder(dir); /* Also if an earlier call has deleted it and could not sync. */
+}
+
+dp_status dp_dir_rename_secret(const char *dir, const char *name, const char *to)
+{
+    char path[DP_DIR_PATH_MAX];
+    char target[DP_DIR_PATH_MAX];
+    struct stat info;
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path ||
+        snprintf(target, sizeof target, "%s/%s", dir, to) >= (int)sizeof target) {
+        return DP_TOOBIG;
+    }
+    if (lstat(target, &info) == 0) {
+        return DP_EXISTS;
+    }
+    return rename(path, target) == 0 ? sync_folder(dir) : disk_status();
 }
 
 static dp_status check_secret(int fd, const char *path, struct stat *info, dp_why *why)

@@ -56,5 +56,9 @@ DP_MUST dp_status dp_dir_release(const dp_dir *dir, const char *name);
  * a sentence in why, which may be NULL. */
 DP_MUST dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes);
 DP_MUST dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out, dp_why *why);
+/* Durable when they return, as write is. delete: DP_OK also if there is none. rename: replaces
+ * nothing, DP_EXISTS; DP_NOTFOUND. */
+DP_MUST dp_status dp_dir_delete_secret(const char *dir, const char *name);
+DP_MUST dp_status dp_dir_rename_secret(const char *dir, const char *name, const char *to);
 
 #endif

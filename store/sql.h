@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/digest.h"
 
-enum { DP_SQL_STATEMENTS_MAX = 96 };
+enum { DP_SQL_STATEMENTS_MAX = 128 };
 
 typedef struct dp_sql {
     sqlite3 *db;

@@ -148,6 +148,28 @@ static void a_key_that_others_may_read_or_that_is_no_file_is_refused(void **stat
     tempdir_close(&dir);
 }
 
+static void a_secret_is_deleted_and_renamed_but_replaces_no_other(void **state)
+{
+    tempdir dir;
+    dp_buf out;
+    (void)state;
+    tempdir_open(&dir);
+    dp_buf_init(&out, 100);
+    CHECK_STATUS(dp_dir_rename_secret(dir.path, "root.key", "root.key.1"), DP_NOTFOUND);
+    CHECK_OK(dp_dir_write_secret(dir.path, "root.key", dp_view_text("first")));
+    CHECK_OK(dp_dir_rename_secret(dir.path, "root.key", "root.key.1"));
+    CHECK_OK(dp_dir_write_secret(dir.path, "root.key", dp_view_text("second")));
+    CHECK_STATUS(dp_dir_rename_secret(dir.path, "root.key", "root.key.1"), DP_EXISTS);
+    CHECK_OK(dp_dir_read_secret(dir.path, "root.key.1", &out, NULL));
+    CHECK(dp_view_equal(dp_buf_view(&out), dp_view_text("first")));
+    CHECK_OK(dp_dir_delete_secret(dir.path, "root.key"));
+    CHECK_OK(dp_dir_delete_secret(dir.path, "root.key"));
+    CHECK_STATUS(dp_dir_read_secret(dir.path, "root.key", &out, NULL), DP_NOTFOUND);
+    CHECK_STATUS(dp_dir_delete_secret("/nowhere", "root.key"), DP_NOTFOUND);
+    dp_buf_close(&out);
+    tempdir_close(&dir);
+}
+
 static void network_file_systems_are_known(void **state)
 {
     static const uint64_t networks[] = {0x6969, 0xff534d42, 0xfe534d42, 0x01021997};
@@ -187,6 +209,7 @@ int main(void)
         cmocka_unit_test(an_empty_directory_that_others_may_enter_is_made_private),
         cmocka_unit_test(a_directory_of_other_things_keeps_its_mode_and_is_refused),
         cmocka_unit_test(a_directory_or_key_of_another_user_is_refused),
+        cmocka_unit_test(a_secret_is_deleted_and_renamed_but_replaces_no_other),
         cmocka_unit_test(a_key_that_others_may_read_or_that_is_no_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
