@@ -267,6 +267,18 @@ static uint64_t first_event(const dp_daemon *daemon)
     return first > last ? first : last + 1;
 }
 
+/* The daemon ended before it had deleted the data of a run that it left. */
+static void drop_left(const dp_daemon *daemon)
+{
+    const dp_status status = dp_run_identity_drop(daemon->store);
+    if (status != DP_OK) {
+        dp_log(DP_LOG_WARN, "store.left",
+               "msg=\"the data of the run that this node left could not be deleted; the next start "
+               "tries again\" status=%s",
+               dp_status_name(status));
+    }
+}
+
 /* Everything that may fail before the loop runs. */
 static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, dp_why *why)
 {
@@ -274,6 +286,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     DP_TRY(open_store(daemon, &report, why));
     DP_TRY(dp_daemon_load_identity(daemon, why));
     DP_TRY(dp_daemon_load_root(daemon, why));
+    drop_left(daemon);
     dp_status status = dp_run_identity_load(daemon->store, facts);
     if (status == DP_NOTFOUND || status == DP_CORRUPT) {
         status = enter_again(daemon, report.meta_rebuilt || status == DP_CORRUPT,

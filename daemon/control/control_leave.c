@@ -9,9 +9,8 @@
 #include "daemon/control/reply.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/suspension.h"
-#include "store/vote.h"
 
-enum { NOW_MS = 6 * 1000, LEAVE_TICK_MS = 100, DOWN_MS = 50 };
+enum { NOW_MS = 6 * 1000, WRITES_MS = 60 * 1000, LEAVE_TICK_MS = 100, DOWN_MS = 50 };
 
 typedef struct leaving {
     dp_store_thread_job job;
@@ -24,24 +23,14 @@ typedef struct leaving {
     bool keep_data;
     bool delete_run; /* its name was given: leaves even if no voter remains */
     bool ended;      /* no voter remains */
+    bool dropped;    /* its data are deleted; their space is given back now */
     uint32_t ticks;
+    dp_status status; /* of the job */
 } leaving;
 
 static void on_leaving_closed(uv_handle_t *handle)
 {
     dp_free(handle->data);
-}
-
-static void run_forget(dp_store_thread_job *job, dp_store *store)
-{
-    const leaving *self = (const leaving *)job;
-    dp_run_identity_copy_forget(self->daemon->config->dir);
-    self->daemon->lost = false;
-    DP_IGNORE(dp_run_identity_forget(
-        store)); /* Then the node is a member again at its next start, and may leave again. */
-    if (!self->keep_data) {
-        DP_IGNORE(dp_vote_destroy_key(store, &self->run));
-    }
 }
 
 /* run: NULL if it had none yet. */
@@ -61,11 +50,110 @@ static void answer(const dp_call *call, const char *run, bool ended)
     }
 }
 
+static void end_leaving(leaving *self)
+{
+    uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
+}
+
+/* Tells that the order does not outlast this daemon. */
+static void tell_lost(leaving *self, const char *why)
+{
+    dp_call_fail(&self->call, 74, "E0127",
+                 "dpnode doctor   # checks the disk; leave again after the next start",
+                 "the node has left, and enters the run again at its next start: that it has left "
+                 "could not be stored",
+                 why);
+    end_leaving(self);
+}
+
+/* ---- the data of the run go when its last write is done */
+
+static void run_drop(dp_store_thread_job *job, dp_store *store)
+{
+    leaving *self = (leaving *)job;
+    bool more = false;
+    if (!self->dropped) {
+        self->status = dp_run_identity_drop(store);
+        self->dropped = true;
+        job->again = self->status == DP_OK;
+    } else if (dp_store_shrink(store, &more) == DP_OK) {
+        job->again = more; /* Without it the store uses the space itself. */
+    }
+}
+
+static void done_drop(dp_store_thread_job *job)
+{
+    leaving *self = (leaving *)job;
+    if (self->status != DP_OK) {
+        dp_call_fail(
+            &self->call, 74, "E0127", "dpnode down; dpnode up   # the next start tries again",
+            "the node has left, but the model could not be deleted", dp_status_text(self->status));
+    } else {
+        answer(&self->call, self->name, self->ended);
+    }
+    end_leaving(self);
+}
+
+static void on_drop_tick(uv_timer_t *timer)
+{
+    leaving *self = timer->data;
+    const dp_daemon *const daemon = self->daemon;
+    self->ticks++;
+    if (!daemon->ending && dp_store_thread_waiting(daemon->store_thread) > 0 &&
+        self->ticks < WRITES_MS / LEAVE_TICK_MS) {
+        return;
+    }
+    uv_timer_stop(timer);
+    self->job.run = run_drop;
+    self->job.done = done_drop;
+    if (dp_store_thread_post(daemon->store_thread, &self->job, DP_STORE_THREAD_BULK) != DP_OK) {
+        self->status = DP_AGAIN;
+        done_drop(&self->job);
+    }
+}
+
+/* ---- the run is forgotten */
+
+static void run_forget(dp_store_thread_job *job, dp_store *store)
+{
+    leaving *self = (leaving *)job;
+    /* The file goes first (run_identity.h). */
+    self->status = dp_run_identity_copy_forget(self->daemon->config->dir);
+    if (self->status == DP_OK) {
+        self->status = self->keep_data ? dp_run_identity_forget(store)
+                                       : dp_run_identity_leave(store, &self->run);
+    }
+}
+
 static void done_forget(dp_store_thread_job *job)
 {
     leaving *self = (leaving *)job;
-    answer(&self->call, self->name, self->ended);
-    uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
+    if (self->status != DP_OK) {
+        tell_lost(self, dp_status_text(self->status));
+        return;
+    }
+    self->daemon->lost = false;
+    if (self->keep_data) {
+        answer(&self->call, self->name, self->ended);
+        end_leaving(self);
+        return;
+    }
+    self->ticks = 0;
+    uv_timer_start(&self->timer, on_drop_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
+}
+
+/* The driver is closed, so a queue that is full empties. */
+static void on_forget_tick(uv_timer_t *timer)
+{
+    leaving *self = timer->data;
+    const dp_daemon *const daemon = self->daemon;
+    if (daemon->driver == NULL &&
+        dp_store_thread_post(daemon->store_thread, &self->job, DP_STORE_THREAD_URGENT) == DP_OK) {
+        uv_timer_stop(timer);
+    } else if (daemon->ending || daemon->driver != NULL ||
+               ++self->ticks > WRITES_MS / LEAVE_TICK_MS) {
+        tell_lost(self, "too many writes are waiting");
+    }
 }
 
 /* The node reports when its leaving does not stop the run (gossip/admin/leave.c). The wait is
@@ -127,7 +215,8 @@ static void on_leave_tick(uv_timer_t *timer)
     dp_driver_view view = {0};
     if (self->daemon->driver != NULL &&
         self->daemon->driver != self->driver) { /* Another request has left this run. */
-        done_forget(&self->job);
+        answer(&self->call, self->name, false);
+        uv_close((uv_handle_t *)timer, on_leaving_closed);
         return;
     }
     if (self->daemon->driver != NULL) {
@@ -154,13 +243,9 @@ static void on_leave_tick(uv_timer_t *timer)
     dp_driver_close(driver);
     DP_IGNORE(dp_suspension_pause(self->daemon->suspension, &(dp_pause){.holds = false}, NULL,
                                   NULL)); /* It was about this run. Not written: still paused. */
-    if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_URGENT) !=
-        DP_OK) {
-        dp_call_fail(&self->call, 75, "E0402",
-                     "dpnode status   # again in a minute, when the disk has caught up",
-                     "the store is busy", "too many writes are waiting");
-        uv_close((uv_handle_t *)timer, on_leaving_closed);
-    }
+    self->ticks = 0;
+    uv_timer_start(timer, on_forget_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
+    on_forget_tick(timer);
 }
 
 /* Called before other nodes are told. False: refused, and answered. */

@@ -47,12 +47,14 @@ static void finish(founding *self, dp_status status, const char *code, const cha
     dp_free(self);
 }
 
+/* Keeps data until the run has its id, which follows from the hashes of the data. */
+static const dp_pin unnamed = {.kind = DP_PIN_DATA};
+
 /* Stores a file of the tool, named in its manifest, as a permanent object. */
 static dp_status keep_file(const founding *self, dp_store *store, const char *name,
                            const dp_hash *root)
 {
     char path[DP_CONFIG_PATH_MAX + 64];
-    const dp_pin pin = {.kind = DP_PIN_DATA}; /* of no run: its id follows from these hashes */
     struct stat info;
     dp_hash found;
     snprintf(path, sizeof path, "%s/%s", self->folder, name);
@@ -67,7 +69,8 @@ static dp_status keep_file(const founding *self, dp_store *store, const char *na
     if (bytes == MAP_FAILED) {
         return DP_IO;
     }
-    dp_status status = dp_object_put(store, dp_view_of(bytes, (size_t)info.st_size), &pin, &found);
+    dp_status status =
+        dp_object_put(store, dp_view_of(bytes, (size_t)info.st_size), &unnamed, &found);
     munmap(bytes, (size_t)info.st_size);
     if (status == DP_OK && !dp_hash_equal(&found, root)) {
         status = DP_BADHASH;
@@ -118,6 +121,31 @@ static dp_status keep_files(const founding *self, dp_store *store)
     return dp_hash_is_zero(&manifest->init)
                ? DP_OK
                : keep_file(self, store, DP_PREPARED_INIT, &manifest->init);
+}
+
+static dp_status name_object(dp_store *store, const dp_run_id *run, const dp_hash *root)
+{
+    const dp_pin named = {.run = *run, .kind = DP_PIN_DATA};
+    if (dp_hash_is_zero(root)) {
+        return DP_OK;
+    }
+    DP_TRY(dp_object_pin(store, root, &named));
+    return dp_object_unpin(store, root, &unnamed);
+}
+
+/* From now on the run itself keeps its data: leaving it deletes them. */
+static dp_status name_objects(dp_store *store, void *context)
+{
+    const founding *const self = context;
+    const dp_manifest *const manifest = &self->manifest;
+    DP_TRY(name_object(store, &self->facts.run, &manifest->tokenizer));
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        DP_TRY(name_object(store, &self->facts.run, &manifest->shards[i].root));
+    }
+    if (dp_manifest_adapts(manifest)) {
+        DP_TRY(name_object(store, &self->facts.run, &manifest->base));
+    }
+    return name_object(store, &self->facts.run, &manifest->init);
 }
 
 /* Called before anything is stored: otherwise a run would remain that no node can hold. data_bytes:
@@ -202,10 +230,13 @@ static dp_status found(founding *self, dp_store *store)
     fill_facts(self, &root);
     memcpy(row.public_key, vote.public_key, sizeof row.public_key);
     memcpy(row.secret, vote.secret_key, sizeof row.secret);
-    const dp_status status = dp_vote_create_key(store, &self->facts.run, &row);
+    dp_status status = dp_vote_create_key(store, &self->facts.run, &row);
     sodium_memzero(&row, sizeof row);
     sodium_memzero(&vote, sizeof vote);
     sodium_memzero(&root, sizeof root);
+    if (status == DP_OK) {
+        status = dp_store_atomically(store, name_objects, self);
+    }
     return status;
 }
 

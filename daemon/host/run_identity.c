@@ -1,12 +1,11 @@
 #include "daemon/host/run_identity.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/host/issued.h"
 #include "store/dir.h"
+#include "store/object.h"
+#include "store/vote.h"
 
 /* Row "run" in the store, little-endian: u16 version 1 | 32 run | 32 root | 16 join secret | u16
  * epoch | u16 size, credential | u16 size, manifest | u8 n, addresses (gossip/core/address.h) | u8
@@ -15,6 +14,7 @@ enum { FACTS_VERSION = 1, FACTS_BYTES_MAX = 16 * 1024 };
 
 static const char key[] = "run";
 static const char lost_key[] = "run.lost";
+static const char left_key[] = "run.left";
 static const char copy_name[] = "run.member"; /* the same bytes */
 
 static void write_text(dp_writer *writer, const char *text)
@@ -72,12 +72,41 @@ static dp_status write_facts(const dp_run_identity *facts, uint8_t bytes[FACTS_B
     return dp_writer_finish(&writer, view);
 }
 
+/* ---- The mark of a run that was left and whose data are to be deleted: row "run.left", its 32
+ * bytes. */
+
+/* DP_NOTFOUND: no run is marked. */
+static dp_status marked(dp_store *store, dp_run_id *run)
+{
+    dp_buf buf;
+    dp_buf_init(&buf, sizeof run->bytes);
+    dp_status status = dp_store_get(store, left_key, &buf);
+    if (status == DP_OK && buf.size != sizeof run->bytes) {
+        status = DP_CORRUPT;
+    }
+    if (status == DP_OK) {
+        memcpy(run->bytes, buf.data, sizeof run->bytes);
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+/* A run that is entered again keeps its data. A mark that cannot be read names none. */
+static dp_status unmark(dp_store *store, const dp_run_id *run)
+{
+    dp_run_id left;
+    return marked(store, &left) == DP_OK && dp_hash_equal(&left, run)
+               ? dp_store_delete(store, left_key)
+               : DP_OK;
+}
+
 dp_status dp_run_identity_save(dp_store *store, const dp_run_identity *facts)
 {
     uint8_t bytes[FACTS_BYTES_MAX];
     dp_view view;
     DP_TRY(write_facts(facts, bytes, &view));
     DP_TRY(dp_store_delete(store, lost_key));
+    DP_TRY(unmark(store, &facts->run));
     return dp_store_put(store, key, view);
 }
 
@@ -242,14 +271,9 @@ dp_status dp_run_identity_copy_load(const char *dir, dp_run_identity *facts, dp_
     return status;
 }
 
-void dp_run_identity_copy_forget(const char *dir)
+dp_status dp_run_identity_copy_forget(const char *dir)
 {
-    char path[DP_DIR_PATH_MAX];
-    const int size = snprintf(path, sizeof path, "%s/%s", dir, copy_name);
-    if (size > 0 && (size_t)size < sizeof path) {
-        /* A store with other values takes precedence. */
-        DP_IGNORE(unlink(path) != 0 && errno != ENOENT);
-    }
+    return dp_dir_delete_secret(dir, copy_name);
 }
 
 dp_status dp_run_identity_lost_save(dp_store *store)
@@ -273,4 +297,39 @@ dp_status dp_run_identity_forget(dp_store *store)
     DP_TRY(dp_store_delete(store, renewal_key));
     DP_TRY(dp_store_delete(store, secrets_key));
     return dp_store_delete(store, key);
+}
+
+static dp_status leave_body(dp_store *store, void *context)
+{
+    const dp_run_id *const run = context;
+    dp_run_id before;
+    if (marked(store, &before) == DP_OK && !dp_hash_equal(&before, run)) {
+        DP_TRY(dp_store_drop_run(store, &before)); /* There is one mark. */
+    }
+    DP_TRY(dp_run_identity_forget(store));
+    DP_TRY(dp_vote_destroy_key(store, run));
+    return dp_store_put(store, left_key, dp_view_of(run->bytes, sizeof run->bytes));
+}
+
+dp_status dp_run_identity_leave(dp_store *store, const dp_run_id *run)
+{
+    dp_run_id copy = *run;
+    return dp_store_atomically(store, leave_body, &copy);
+}
+
+static dp_status drop_body(dp_store *store, void *context)
+{
+    DP_TRY(dp_store_drop_run(store, (const dp_run_id *)context));
+    return dp_store_delete(store, left_key);
+}
+
+dp_status dp_run_identity_drop(dp_store *store)
+{
+    dp_run_id run;
+    const dp_status status = marked(store, &run);
+    if (status != DP_OK) {
+        return status == DP_NOTFOUND ? DP_OK : status;
+    }
+    DP_TRY(dp_store_atomically(store, drop_body, &run));
+    return dp_object_collect(store, NULL);
 }

@@ -42,6 +42,12 @@ DP_MUST dp_status dp_run_identity_rotated(dp_store *store, const char *dir,
                                           const dp_run_identity *facts);
 /* Forgets the run, with the renewal, the secrets, and its invites (issued.h). */
 DP_MUST dp_status dp_run_identity_forget(dp_store *store);
+/* Forgets the run as above and destroys its vote key, in one transaction, which also marks its data
+ * for dp_run_identity_drop. Entering the same run again takes the mark back. */
+DP_MUST dp_status dp_run_identity_leave(dp_store *store, const dp_run_id *run);
+/* Deletes the data of the run that dp_run_identity_leave has marked, if there is one. Called when
+ * no write of that run is under way any more, and at each start. */
+DP_MUST dp_status dp_run_identity_drop(dp_store *store);
 
 /* The same in the file run.member beside identity.key, for a store that has lost them: with these
  * and its key a node enters its run again. It contains neither the vote key nor votes. Any
@@ -49,7 +55,9 @@ DP_MUST dp_status dp_run_identity_forget(dp_store *store);
 DP_MUST dp_status dp_run_identity_copy_save(const char *dir, const dp_run_identity *facts);
 /* DP_NOTFOUND: there is none; DP_CORRUPT, DP_IO; DP_DENIED as dp_dir_read_secret. */
 DP_MUST dp_status dp_run_identity_copy_load(const char *dir, dp_run_identity *facts, dp_why *why);
-void dp_run_identity_copy_forget(const char *dir);
+/* Deletes it, durably; DP_OK also if there is none. It comes before the row: a row without the file
+ * is a member still, but a file without the row may bring a member back that has left. */
+DP_MUST dp_status dp_run_identity_copy_forget(const char *dir);
 
 /* Marks that a damaged store may have known a run whose name is lost; the mark stays until
  * dp_run_identity_save. */

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Commands that need the root key: a member is removed; the chain begins anew after the loss of a majority."""
 
+import contextlib
 import os
 import pwd
 import signal
+import sqlite3
 import sys
 import time
 
@@ -185,6 +187,32 @@ class Orders(SystemTest):
         wait_for(lambda: node.run()["round"] >= before, 20, "it is there still")
         self.assertEqual(node.ask("leave", "--delete-run", "tiny")["run"], "tiny")
         self.assertEqual(node.ask("status")["state"], "idle")
+        node.end()
+        self.assertEqual(self.rows(node), {table: 0 for table in self.TABLES})
+
+    TABLES = ("ckpt", "record", "head", "row", "object", "pin", "vote")
+
+    def rows(self, node):
+        """How many rows of the run its store has, by table; the node has ended."""
+        with contextlib.closing(sqlite3.connect(os.path.join(node.dir, "meta.db"))) as db:
+            return {table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in self.TABLES}
+
+    def test_leave_deletes_the_model_unless_it_is_to_be_kept(self):
+        _, token = self.found()
+        nodes = [self.joined("gone", token), self.joined("kept", token)]
+        for node in nodes:
+            wait_for(lambda node=node: self.checkpoints(node), 60, "a checkpoint")
+        gone, kept = nodes
+        gone.ask("leave")
+        size = os.path.getsize(os.path.join(gone.dir, "chunks.db"))
+        gone.end()
+        kept.ask("drain", "--leave", "--keep-data")
+        kept.end()
+        self.assertEqual(self.rows(gone), {table: 0 for table in self.TABLES})
+        for table in ("ckpt", "record", "head", "object", "pin"):
+            self.assertGreater(self.rows(kept)[table], 0)
+        self.assertLess(size, os.path.getsize(os.path.join(kept.dir, "chunks.db")))
+        self.assertFalse(os.path.exists(os.path.join(gone.dir, "run.member")))
 
     def up(self, node):
         """Starts it by dpnode up and not as a child of this process; returns the reply."""

@@ -1,5 +1,7 @@
 /* run.leave, down: the orders to the node, and their preconditions. The driver is a mock; waits end
  * at once. */
+#include "store/chain.h"
+#include "store/ckpt.h"
 #include "store/vote.h"
 #include "tests/unit/daemon/hurry.h"
 #include "tests/unit/daemon/suspension_kit.h"
@@ -49,6 +51,33 @@ static bool has_key(void)
     return dp_vote_load_key(desk.shelf.store, &desk.driver->facts.run, &key) == DP_OK;
 }
 
+/* A checkpoint of the run and one record. */
+static void keep_model(void)
+{
+    static const uint8_t tensors[4096] = {7};
+    const dp_run_id *const run = &desk.driver->facts.run;
+    const dp_chain_record record = {.slot = 1, .record = dp_view_text("r"), .cert = {0}};
+    dp_ckpt ckpt = {.round = 3, .slot = 4, .created_ms = 1000};
+    CHECK_OK(dp_ckpt_save(desk.shelf.store, run, &ckpt, dp_view_of(tensors, sizeof tensors)));
+    CHECK_OK(dp_chain_append(desk.shelf.store, run, &record));
+}
+
+static bool has_model(void)
+{
+    dp_ckpt ckpt;
+    dp_chain_tip tip;
+    const dp_run_id *const run = &desk.driver->facts.run;
+    const bool has = dp_ckpt_newest(desk.shelf.store, run, &ckpt) == DP_OK;
+    CHECK_STATUS(dp_chain_head(desk.shelf.store, run, &tip), has ? DP_OK : DP_NOTFOUND);
+    return has;
+}
+
+static bool is_member(void)
+{
+    dp_run_identity facts;
+    return dp_run_identity_load(desk.shelf.store, &facts) == DP_OK;
+}
+
 static bool is_told(void *context)
 {
     (void)context;
@@ -60,6 +89,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     dp_run_identity facts;
     (void)state;
     open_member();
+    keep_model();
     CALL_ALONE(dp_method_run_leave);
     assert_true(call_kit.n_commands == 1 && call_kit.command == DP_COMMAND_LEAVE);
     turn_until(&desk.loop, is_told, NULL); /* The order is repeated until the node confirms it. */
@@ -75,19 +105,116 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     assert_true(n_closed == 1 && desk.daemon.driver == NULL);
     assert_int_equal(call_kit.n_lefts, 1); /* No token brings it back. */
     CHECK_STATUS(dp_run_identity_load(desk.shelf.store, &facts), DP_NOTFOUND);
-    assert_false(has_key());
+    assert_false(has_key() || has_model());
     assert_true(suspension_kit.n_pauses == 1 && !suspension_kit.pause.holds);
     close_member();
 }
 
-static void data_that_is_kept_keeps_the_vote_key(void **state)
+static void data_that_is_kept_keeps_the_vote_key_and_the_model(void **state)
 {
     (void)state;
     open_member();
+    keep_model();
     call_kit.view.node.leaving = DP_LEAVING_FREE;
     CALL(dp_method_run_leave, FLAG("keep_data", true));
     call_wait();
-    assert_true(has_key());
+    assert_true(has_key() && has_model() && !is_member());
+    close_member();
+}
+
+typedef struct late_save {
+    dp_store_thread_job job;
+    dp_ckpt ckpt;
+    int pieces;
+} late_save;
+
+/* As a checkpoint in pieces: each is a turn behind the other jobs. */
+static void run_late_save(dp_store_thread_job *job, dp_store *store)
+{
+    static const uint8_t tensors[4096] = {8};
+    late_save *const self = (late_save *)job;
+    job->again = --self->pieces > 0;
+    if (!job->again) {
+        CHECK_OK(dp_ckpt_save(store, &desk.driver->facts.run, &self->ckpt,
+                              dp_view_of(tensors, sizeof tensors)));
+    }
+}
+
+static void done_late_save(dp_store_thread_job *job)
+{
+    dp_driver_job_done(desk.driver);
+    job->run = NULL;
+}
+
+static void a_checkpoint_that_was_being_written_goes_with_the_others(void **state)
+{
+    late_save late = {.ckpt = {.round = 9, .slot = 9}, .pieces = 20000};
+    (void)state;
+    open_member();
+    keep_model();
+    late.job.run = run_late_save;
+    late.job.done = done_late_save;
+    assert_true(dp_driver_post(desk.driver, &late.job, DP_STORE_THREAD_BULK));
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    assert_true(call_kit.n_errors == 0 && late.job.run == NULL && !has_model());
+    close_member();
+}
+
+static void a_leave_that_cannot_be_stored_is_no_success(void **state)
+{
+    (void)state;
+    open_member();
+    keep_model();
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    snprintf(desk.config.dir, sizeof desk.config.dir, "/nowhere");
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    assert_true(call_failed("E0127", 74) && n_closed == 1);
+    assert_true(has_key() && has_model() && is_member()); /* As before, at the next start. */
+    close_member();
+}
+
+static bool is_closed(void *context)
+{
+    (void)context;
+    return n_closed > 0;
+}
+
+static void a_full_queue_delays_the_leave(void **state)
+{
+    dp_store_thread *store_thread = NULL;
+    (void)state;
+    open_member();
+    keep_model();
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL; /* It takes no job. */
+    CALL_ALONE(dp_method_run_leave);
+    turn_until(&desk.loop, is_closed, NULL);
+    for (int i = 0; i < 20; i++) {
+        uv_run(&desk.loop, UV_RUN_ONCE);
+    }
+    assert_true(call_kit.n_frames == 0 && call_kit.n_errors == 0);
+    desk.daemon.store_thread = store_thread;
+    call_wait();
+    assert_true(call_kit.n_errors == 0 && !has_model() && !is_member());
+    close_member();
+}
+
+static void a_queue_that_stays_full_ends_the_leave_with_an_error(void **state)
+{
+    dp_store_thread *store_thread = NULL;
+    (void)state;
+    open_member();
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL;
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    desk.daemon.store_thread = store_thread;
+    assert_true(call_failed("E0127", 74) && is_member());
     close_member();
 }
 
@@ -245,7 +372,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_leaves_when_its_going_does_not_stop_the_run),
-        cmocka_unit_test(data_that_is_kept_keeps_the_vote_key),
+        cmocka_unit_test(data_that_is_kept_keeps_the_vote_key_and_the_model),
+        cmocka_unit_test(a_checkpoint_that_was_being_written_goes_with_the_others),
+        cmocka_unit_test(a_leave_that_cannot_be_stored_is_no_success),
+        cmocka_unit_test(a_full_queue_delays_the_leave),
+        cmocka_unit_test(a_queue_that_stays_full_ends_the_leave_with_an_error),
         cmocka_unit_test(the_only_voter_does_not_leave_by_accident),
         cmocka_unit_test(the_only_voter_beside_others_leaves_when_one_has_taken_over),
         cmocka_unit_test(the_only_voter_leaves_when_its_run_is_named),

@@ -215,6 +215,9 @@ static void a_run_has_a_signed_manifest_a_founder_and_its_data(void **state)
     dp_credential credential;
     dp_vote_key_row key;
     dp_sign_key root;
+    const dp_run_id none = {{0}};
+    dp_hash roots[4];
+    uint32_t n_roots = 0;
     (void)state;
     open_idle();
     start(NULL);
@@ -241,6 +244,10 @@ static void a_run_has_a_signed_manifest_a_founder_and_its_data(void **state)
     assert_memory_equal(manifest.founder_vote_key, key.public_key, sizeof key.public_key);
     assert_true(holds_noise(desk.shelf.store, &manifest.shards[1].root, 3, DATA_BYTES));
     assert_true(holds_noise(desk.shelf.store, &manifest.tokenizer, 1, TOKENIZER_BYTES));
+    CHECK_OK(dp_object_pins(desk.shelf.store, &run, DP_PIN_DATA, roots, 4, &n_roots));
+    assert_int_equal(n_roots, 3); /* They are of this run: it keeps them, and they go with it. */
+    CHECK_OK(dp_object_pins(desk.shelf.store, &none, DP_PIN_DATA, roots, 4, &n_roots));
+    assert_int_equal(n_roots, 0);
     assert_string_equal(net.facts.node_name, "ann");
     assert_int_equal(net.n_removed, 1);
     desk_close();

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/ckpt.h"
+#include "store/vote.h"
 #include "tests/lib/mutate.h"
 #include "tests/unit/store/shelf.h"
 
@@ -219,10 +221,74 @@ static void the_copy_outlives_the_store_and_nobody_else_reads_it(void **state)
         assert_int_equal(truncate(path, size), 0);
         CHECK_STATUS(dp_run_identity_copy_load(dir.path, &back, NULL), DP_CORRUPT);
     }
-    dp_run_identity_copy_forget(dir.path);
-    dp_run_identity_copy_forget(dir.path);
+    CHECK_OK(dp_run_identity_copy_forget(dir.path));
+    CHECK_OK(dp_run_identity_copy_forget(dir.path));
+    CHECK_STATUS(dp_run_identity_copy_forget("/nowhere"), DP_NOTFOUND); /* It is not durable. */
     CHECK_STATUS(dp_run_identity_copy_load(dir.path, &back, NULL), DP_NOTFOUND);
     tempdir_close(&dir);
+}
+
+static void keep_state(shelf *kept, const dp_run_id *run)
+{
+    static const uint8_t tensors[1000] = {1};
+    dp_ckpt ckpt = {.round = 1};
+    CHECK_OK(dp_ckpt_save(kept->store, run, &ckpt, dp_view_of(tensors, sizeof tensors)));
+}
+
+static bool has_state(shelf *kept, const dp_run_id *run)
+{
+    dp_ckpt ckpt;
+    return dp_ckpt_newest(kept->store, run, &ckpt) == DP_OK;
+}
+
+static void the_data_of_a_run_that_was_left_go_also_after_a_restart(void **state)
+{
+    shelf kept;
+    static dp_run_identity got;
+    const dp_vote_key_row key = {.secret = {1}};
+    dp_vote_key_row found;
+    (void)state;
+    shelf_open(&kept);
+    const dp_run_identity facts = example();
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK_OK(dp_vote_create_key(kept.store, &facts.run, &key));
+    keep_state(&kept, &facts.run);
+    CHECK_OK(dp_run_identity_drop(kept.store)); /* It has not left. */
+    assert_true(has_state(&kept, &facts.run));
+    CHECK_OK(dp_run_identity_leave(kept.store, &facts.run));
+    CHECK_STATUS(dp_run_identity_load(kept.store, &got), DP_NOTFOUND);
+    CHECK_STATUS(dp_vote_load_key(kept.store, &facts.run, &found), DP_NOTFOUND);
+    assert_true(has_state(&kept, &facts.run));
+    shelf_reopen(&kept);
+    CHECK_OK(dp_run_identity_drop(kept.store));
+    assert_false(has_state(&kept, &facts.run));
+    keep_state(&kept, &facts.run);
+    CHECK_OK(dp_run_identity_drop(kept.store)); /* Once. */
+    assert_true(has_state(&kept, &facts.run));
+    shelf_close(&kept);
+}
+
+static void a_run_that_is_entered_again_keeps_its_data(void **state)
+{
+    shelf kept;
+    (void)state;
+    shelf_open(&kept);
+    const dp_run_identity facts = example();
+    dp_run_identity other = example();
+    other.run = name_of(2);
+    keep_state(&kept, &facts.run);
+    CHECK_OK(dp_run_identity_leave(kept.store, &facts.run));
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK_OK(dp_run_identity_drop(kept.store));
+    assert_true(has_state(&kept, &facts.run));
+    CHECK_OK(dp_run_identity_leave(kept.store, &facts.run));
+    CHECK_OK(dp_run_identity_save(kept.store, &other)); /* Another run changes nothing. */
+    keep_state(&kept, &other.run);
+    CHECK_OK(dp_run_identity_leave(kept.store, &other.run));
+    assert_true(!has_state(&kept, &facts.run) && has_state(&kept, &other.run));
+    CHECK_OK(dp_run_identity_drop(kept.store));
+    assert_false(has_state(&kept, &other.run));
+    shelf_close(&kept);
 }
 
 int main(void)
@@ -234,6 +300,8 @@ int main(void)
         cmocka_unit_test(that_a_run_was_lost_is_known_until_another_is_entered),
         cmocka_unit_test(a_row_cut_short_or_with_bytes_left_over_is_corrupt),
         cmocka_unit_test(a_damaged_row_never_breaks_a_limit),
+        cmocka_unit_test(the_data_of_a_run_that_was_left_go_also_after_a_restart),
+        cmocka_unit_test(a_run_that_is_entered_again_keeps_its_data),
         cmocka_unit_test(the_copy_outlives_the_store_and_nobody_else_reads_it),
     };
     tempdir_in_memory();
