@@ -279,6 +279,28 @@ static void drop_left(const dp_daemon *daemon)
     }
 }
 
+/* The daemon ended while it created a run, before that was stored: nobody has heard of that run.
+ * Its root key would keep --create-from from creating one. */
+static void end_founding(dp_daemon *daemon, dp_run_identity *scratch)
+{
+    dp_run_id run;
+    uint8_t root[DP_PUBLIC_KEY_BYTES];
+    if (dp_run_identity_unfinished(daemon->store, &run, root) != DP_OK) {
+        return;
+    }
+    dp_status status =
+        dp_daemon_root_of(daemon, root) != NULL ? dp_daemon_drop_root(daemon, "") : DP_OK;
+    if (status == DP_OK && dp_run_identity_copy_load(daemon->config->dir, scratch, NULL) == DP_OK &&
+        dp_hash_equal(&scratch->run, &run)) {
+        status = dp_run_identity_copy_forget(daemon->config->dir);
+    }
+    status = status == DP_OK ? dp_run_identity_abandon(daemon->store, &run) : status;
+    dp_log(DP_LOG_WARN, "create.unfinished",
+           "msg=\"the daemon ended while it created a run, and that run does not exist\" "
+           "status=%s",
+           dp_status_name(status));
+}
+
 /* Everything that may fail before the loop runs. */
 static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, dp_why *why)
 {
@@ -287,6 +309,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     DP_TRY(dp_daemon_load_identity(daemon, why));
     DP_TRY(dp_daemon_load_root(daemon, why));
     drop_left(daemon);
+    end_founding(daemon, facts);
     dp_status status = dp_run_identity_load(daemon->store, facts);
     if (status == DP_NOTFOUND || status == DP_CORRUPT) {
         status = enter_again(daemon, report.meta_rebuilt || status == DP_CORRUPT,

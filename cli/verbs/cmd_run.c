@@ -269,6 +269,11 @@ static int print_created(const dp_cmd *cmd, json_t *result)
         printf(", %s parameters", size);
     }
     printf(")\n");
+    const char *const earlier = dp_json_text(result, "earlier_root_key", "");
+    if (earlier[0] != '\0') {
+        printf("The root key of the earlier run is %s now, beside root.key of this run.\n",
+               earlier);
+    }
     printf("Invite nodes that train:          dpnode invite\nInvite nodes that vote as well:   "
            "dpnode invite --role vote --uses 2   # for people you trust; a run with one voter is "
            "lost with its disk\n");

@@ -120,7 +120,8 @@
  *                       absolute; in a run of any model a safetensors file, which must be given),
  *                       "skip_bad_lines"?: bool (of JSON lines),"name"?}
  *                       -> notices {"phase","ok","text"};
- *                       {"run","id","invite","expires_ms","elements"}
+ *                       {"run","id","earlier_root_key"?: the name that the root key of a run that
+ *                       this directory created before has now}
  *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?};
  *                       {"run","id","round","already"?: the state, where it is in that run}: once
  *                       manifest and data are here and the node follows the chain

@@ -54,7 +54,8 @@ static void on_found_progress(void *context, const char *phase, const char *text
     dp_call_progress(&self->call, phase, text);
 }
 
-static void reply_created(const create_call *self)
+/* moved: the name of the root key of an earlier run; "": there was none. */
+static void reply_created(const create_call *self, const char *moved)
 {
     const dp_run_identity *facts = dp_driver_run_identity(self->daemon->driver);
     dp_packer packer;
@@ -64,6 +65,9 @@ static void reply_created(const create_call *self)
     dp_group map = dp_map_begin(&packer);
     dp_pair_text(&map, "run", facts->name);
     dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
+    if (moved[0] != '\0') {
+        dp_pair_text(&map, "earlier_root_key", moved);
+    }
     dp_group_end(&map);
     dp_call_end(&self->call, &packer);
 }
@@ -73,7 +77,7 @@ static void on_found(void *context, dp_status status, const char *code, const ch
 {
     create_call *self = context;
     if (status == DP_OK) {
-        reply_created(self);
+        reply_created(self, why);
     } else {
         dp_call_fail(&self->call,
                      status == DP_BUSY    ? 73

@@ -31,6 +31,7 @@ typedef struct founding {
     char node_name[DP_NAME_MAX + 1];
     uint8_t root_seed[DP_ROOT_SEED_BYTES];
     dp_run_identity facts;
+    const dp_vote_key_row *vote; /* on its way into the store */
     dp_status status;
     dp_why why; /* addition to the status; "": none */
 } founding;
@@ -133,19 +134,23 @@ static dp_status name_object(dp_store *store, const dp_run_id *run, const dp_has
     return dp_object_unpin(store, root, &unnamed);
 }
 
-/* From now on the run itself keeps its data: leaving it deletes them. */
-static dp_status name_objects(dp_store *store, void *context)
+/* From now on the run itself keeps its data: leaving it deletes them. Until its facts are stored it
+ * is marked as unfinished. */
+static dp_status store_run(dp_store *store, void *context)
 {
     const founding *const self = context;
+    const dp_run_id *const run = &self->facts.run;
     const dp_manifest *const manifest = &self->manifest;
-    DP_TRY(name_object(store, &self->facts.run, &manifest->tokenizer));
+    DP_TRY(dp_vote_create_key(store, run, self->vote));
+    DP_TRY(dp_run_identity_founding(store, run, self->facts.root));
+    DP_TRY(name_object(store, run, &manifest->tokenizer));
     for (uint32_t i = 0; i < manifest->n_shards; i++) {
-        DP_TRY(name_object(store, &self->facts.run, &manifest->shards[i].root));
+        DP_TRY(name_object(store, run, &manifest->shards[i].root));
     }
     if (dp_manifest_adapts(manifest)) {
-        DP_TRY(name_object(store, &self->facts.run, &manifest->base));
+        DP_TRY(name_object(store, run, &manifest->base));
     }
-    return name_object(store, &self->facts.run, &manifest->init);
+    return name_object(store, run, &manifest->init);
 }
 
 /* Called before anything is stored: otherwise a run would remain that no node can hold. data_bytes:
@@ -230,13 +235,12 @@ static dp_status found(founding *self, dp_store *store)
     fill_facts(self, &root);
     memcpy(row.public_key, vote.public_key, sizeof row.public_key);
     memcpy(row.secret, vote.secret_key, sizeof row.secret);
-    dp_status status = dp_vote_create_key(store, &self->facts.run, &row);
+    self->vote = &row;
+    const dp_status status = dp_store_atomically(store, store_run, self);
+    self->vote = NULL;
     sodium_memzero(&row, sizeof row);
     sodium_memzero(&vote, sizeof vote);
     sodium_memzero(&root, sizeof root);
-    if (status == DP_OK) {
-        status = dp_store_atomically(store, name_objects, self);
-    }
     return status;
 }
 
@@ -246,10 +250,54 @@ static void run_found(dp_store_thread_job *job, dp_store *store)
     self->status = found(self, store);
 }
 
+static void run_abandon(dp_store_thread_job *job, dp_store *store)
+{
+    const founding *self = (founding *)job;
+    /* If it fails, the next start does it. */
+    DP_IGNORE(dp_run_identity_abandon(store, &self->facts.run));
+}
+
+static void done_abandon(dp_store_thread_job *job)
+{
+    founding *self = (founding *)job;
+    finish(self, self->status, "E0303", "the run could not be started", self->why.text,
+           "dpnode down; dpnode up --listen ADDR:PORT   # another port");
+}
+
+/* Deletes what was stored of the run, then answers. */
+static void give_up(founding *self, dp_status status, const dp_why *why)
+{
+    self->status = status;
+    self->why = *why;
+    self->job.run = run_abandon;
+    self->job.done = done_abandon;
+    if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_BULK) !=
+        DP_OK) {
+        done_abandon(&self->job);
+    }
+}
+
+static dp_status open_driver(const founding *self, const char *moved, dp_why *why)
+{
+    dp_daemon *const daemon = self->daemon;
+    const dp_status status = dp_driver_open(&daemon->driver, daemon, &self->facts, why);
+    if (status != DP_OK && dp_daemon_drop_root(daemon, moved) != DP_OK) {
+        dp_event_log_add(daemon->event_log, DP_LOG_ERROR, "root.key", 0, NULL,
+                         "%s/root.key is of a run that was not created, and cannot be deleted",
+                         daemon->config->dir);
+    } else if (status == DP_OK && moved[0] != '\0') {
+        dp_event_log_add(daemon->event_log, DP_LOG_WARN, "root.moved", 0, NULL,
+                         "the root key of the earlier run is kept as %s/%s", daemon->config->dir,
+                         moved);
+    }
+    return status;
+}
+
 static void done_found(dp_store_thread_job *job)
 {
     founding *self = (founding *)job;
     dp_why why = {""};
+    char moved[DP_ROOT_NAME_MAX] = "";
     dp_daemon *daemon = self->daemon;
     if (self->status != DP_OK) {
         const bool full = self->status == DP_NOSPACE;
@@ -261,16 +309,15 @@ static void done_found(dp_store_thread_job *job)
     }
     dp_status status = daemon->driver != NULL || daemon->ending
                            ? DP_BUSY
-                           : dp_daemon_keep_root(daemon, self->root_seed, &why);
+                           : dp_daemon_keep_root(daemon, self->root_seed, moved, &why);
     if (status == DP_OK) {
-        status = dp_driver_open(&daemon->driver, daemon, &self->facts, &why);
+        status = open_driver(self, moved, &why);
     }
     if (status != DP_OK) {
-        finish(self, status, "E0303", "the run could not be started", why.text,
-               "dpnode down; dpnode up --listen ADDR:PORT   # another port");
+        give_up(self, status, &why);
         return;
     }
-    finish(self, DP_OK, "", "", "", "");
+    finish(self, DP_OK, "", "", moved, "");
 }
 
 /* output: what the tool said. root may name a file that the daemon's own user may not read. */

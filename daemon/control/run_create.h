@@ -14,7 +14,8 @@ typedef struct dp_run_create_request {
     const char *node_name;
     void *context;
     void (*progress)(void *context, const char *phase, const char *text);
-    /* DP_OK: daemon->driver runs. Otherwise what, why and fix describe the error. */
+    /* DP_OK: daemon->driver runs, and why is the name that the root key of an earlier run has now,
+     * or empty. Otherwise what, why and fix describe the error. */
     void (*done)(void *context, dp_status status, const char *code, const char *what,
                  const char *why, const char *fix);
 } dp_run_create_request;

@@ -57,7 +57,7 @@ typedef struct dp_daemon {
     uint64_t started_ms;                     /* unix */
     dp_bandwidth_limiter *bandwidth_limiter; /* NULL: no limits */
     dp_suspension *suspension;               /* NULL: nothing suspends training */
-    bool has_root;                           /* this node holds the run's root key */
+    bool has_root; /* of the run that it created last: dp_daemon_root_of */
     dp_sign_key root;
     dp_sign_key vote;     /* of the run, while its driver has one */
     dp_driver *driver;    /* NULL: idle, no port is open */
@@ -76,13 +76,27 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
  * store again. */
 void dp_daemon_again(dp_daemon *daemon, const char *cause);
 
-enum { DP_ROOT_SEED_BYTES = 32 };
+enum { DP_ROOT_SEED_BYTES = 32, DP_ROOT_NAME_MAX = 24 };
 /* daemon_keys.c: loads the identity from the folder, created at the first start, and the root key,
  * if it exists. DP_DENIED: others may read it; DP_CORRUPT. why is set. */
 DP_MUST dp_status dp_daemon_load_identity(dp_daemon *daemon, dp_why *why);
 DP_MUST dp_status dp_daemon_load_root(dp_daemon *daemon, dp_why *why);
-/* Stores the run's root key in the directory; sets has_root and root. */
+/* Stores the root key of a new run in the directory; sets has_root and root. A key of another run
+ * that is there is renamed to what moved then holds ("": there was none): root.key. and the first 8
+ * hex digits of its public key. On failure the key that was there is in its place. */
 DP_MUST dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
-                                      dp_why *why);
+                                      char moved[DP_ROOT_NAME_MAX], dp_why *why);
+/* The run of the key that dp_daemon_keep_root has stored was not created after all: deletes that
+ * key, and puts the one back that was moved. */
+DP_MUST dp_status dp_daemon_drop_root(dp_daemon *daemon, const char *moved);
+
+/* The root key if it is the one of this run. NULL: this node does not hold it. */
+static inline const dp_sign_key *dp_daemon_root_of(const dp_daemon *daemon,
+                                                   const uint8_t root[DP_PUBLIC_KEY_BYTES])
+{
+    return daemon->has_root && memcmp(daemon->root.public_key, root, DP_PUBLIC_KEY_BYTES) == 0
+               ? &daemon->root
+               : NULL;
+}
 
 #endif

@@ -10,12 +10,17 @@
 /* Row "run" in the store, little-endian: u16 version 1 | 32 run | 32 root | 16 join secret | u16
  * epoch | u16 size, credential | u16 size, manifest | u8 n, addresses (gossip/core/address.h) | u8
  * size, run name | u8 size, node name */
-enum { FACTS_VERSION = 1, FACTS_BYTES_MAX = 16 * 1024 };
+enum {
+    FACTS_VERSION = 1,
+    FACTS_BYTES_MAX = 16 * 1024,
+    FOUNDING_BYTES = DP_HASH_BYTES + DP_PUBLIC_KEY_BYTES
+};
 
 static const char key[] = "run";
 static const char lost_key[] = "run.lost";
 static const char left_key[] = "run.left";
-static const char copy_name[] = "run.member"; /* the same bytes */
+static const char founding_key[] = "run.founding"; /* 32 run | 32 root key */
+static const char copy_name[] = "run.member";      /* the same bytes */
 
 static void write_text(dp_writer *writer, const char *text)
 {
@@ -100,14 +105,26 @@ static dp_status unmark(dp_store *store, const dp_run_id *run)
                : DP_OK;
 }
 
+struct save {
+    const dp_run_identity *facts;
+    dp_view bytes;
+};
+
+static dp_status save_body(dp_store *store, void *context)
+{
+    const struct save *const save = context;
+    DP_TRY(dp_store_delete(store, lost_key));
+    DP_TRY(dp_store_delete(store, founding_key));
+    DP_TRY(unmark(store, &save->facts->run));
+    return dp_store_put(store, key, save->bytes);
+}
+
 dp_status dp_run_identity_save(dp_store *store, const dp_run_identity *facts)
 {
     uint8_t bytes[FACTS_BYTES_MAX];
-    dp_view view;
-    DP_TRY(write_facts(facts, bytes, &view));
-    DP_TRY(dp_store_delete(store, lost_key));
-    DP_TRY(unmark(store, &facts->run));
-    return dp_store_put(store, key, view);
+    struct save save = {.facts = facts};
+    DP_TRY(write_facts(facts, bytes, &save.bytes));
+    return dp_store_atomically(store, save_body, &save);
 }
 
 static dp_status read_facts(dp_view bytes, dp_run_identity *facts)
@@ -331,5 +348,46 @@ dp_status dp_run_identity_drop(dp_store *store)
         return status == DP_NOTFOUND ? DP_OK : status;
     }
     DP_TRY(dp_store_atomically(store, drop_body, &run));
+    return dp_object_collect(store, NULL);
+}
+
+dp_status dp_run_identity_founding(dp_store *store, const dp_run_id *run,
+                                   const uint8_t root[DP_PUBLIC_KEY_BYTES])
+{
+    uint8_t bytes[FOUNDING_BYTES];
+    memcpy(bytes, run->bytes, sizeof run->bytes);
+    memcpy(bytes + sizeof run->bytes, root, DP_PUBLIC_KEY_BYTES);
+    return dp_store_put(store, founding_key, dp_view_of(bytes, sizeof bytes));
+}
+
+dp_status dp_run_identity_unfinished(dp_store *store, dp_run_id *run,
+                                     uint8_t root[DP_PUBLIC_KEY_BYTES])
+{
+    dp_buf buf;
+    dp_buf_init(&buf, FOUNDING_BYTES);
+    dp_status status = dp_store_get(store, founding_key, &buf);
+    if (status == DP_OK && buf.size != FOUNDING_BYTES) {
+        status = DP_CORRUPT;
+    }
+    if (status == DP_OK) {
+        memcpy(run->bytes, buf.data, sizeof run->bytes);
+        memcpy(root, buf.data + sizeof run->bytes, DP_PUBLIC_KEY_BYTES);
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+static dp_status abandon_body(dp_store *store, void *context)
+{
+    const dp_run_id *const run = context;
+    DP_TRY(dp_vote_destroy_key(store, run));
+    DP_TRY(dp_store_drop_run(store, run));
+    return dp_store_delete(store, founding_key);
+}
+
+dp_status dp_run_identity_abandon(dp_store *store, const dp_run_id *run)
+{
+    dp_run_id copy = *run;
+    DP_TRY(dp_store_atomically(store, abandon_body, &copy));
     return dp_object_collect(store, NULL);
 }

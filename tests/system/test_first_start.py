@@ -2,10 +2,14 @@
 """The first start of a node that an orchestrator owns: it joins by a token, or creates a run from a manifest, without a command. A token or a manifest
 that cannot be used is named in the log, in status and in why, and destroys nothing."""
 
+import contextlib
+import hashlib
 import os
 import shutil
 import signal
+import sqlite3
 import stat
+import struct
 import subprocess
 import sys
 
@@ -231,6 +235,32 @@ class FirstStart(SystemTest):
         founder.start()
         self.assertIn(founder.dir, self.problem(founder, "E0316")["why"])
         self.assertTrue(os.path.exists(os.path.join(founder.dir, "root.key")))
+
+    def test_a_founder_that_was_killed_before_its_run_was_stored_creates_one(self):
+        founder, invite = self.founder()
+        before = founder.run()["id"]
+        founder.end()
+        os.unlink(invite)
+        with open(os.path.join(founder.dir, "root.key"), "rb") as file:
+            key = file.read()
+        with contextlib.closing(sqlite3.connect(os.path.join(founder.dir, "meta.db"))) as db:
+            facts, = db.execute("SELECT val FROM kv WHERE key='run'").fetchone()
+            value = facts[2:66]  # the run and its root key
+            check = hashlib.blake2b(b"dpnode/store-row/1\0", digest_size=32)
+            for kind, part in ((3, b"run.founding"), (4, value)):
+                check.update(struct.pack("<QQ", kind, len(part)) + part)
+            db.execute("INSERT INTO kv(key,val,chk) VALUES('run.founding',?,?)", (value, check.digest()))
+            db.execute("DELETE FROM kv WHERE key='run'")
+            db.execute("DELETE FROM head")
+            db.execute("DELETE FROM record")
+            db.commit()
+        founder.start()
+        wait_for(lambda: os.path.exists(invite), PATIENCE_S, "the invite of the created run")
+        self.assertNotEqual(founder.run()["id"], before)
+        with open(os.path.join(founder.dir, "root.key"), "rb") as file:
+            self.assertNotEqual(file.read(), key)
+        self.assertEqual([name for name in os.listdir(founder.dir) if name.startswith("root.key.")], [])
+        self.trains(founder)
 
     def test_a_founder_without_its_volume_joins_the_run_that_it_created(self):
         founder, invite = self.founder()

@@ -190,6 +190,22 @@ class Orders(SystemTest):
         node.end()
         self.assertEqual(self.rows(node), {table: 0 for table in self.TABLES})
 
+    def test_a_second_run_of_a_founder_does_not_cost_the_root_key_of_the_first(self):
+        node, _ = self.found()
+        with open(os.path.join(node.dir, "root.key"), "rb") as file:
+            first = file.read()
+        node.ask("leave", "--delete-run", "tiny")
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        told = node.ask("run", "create", self.file("run.yaml", MANIFEST), "--text", text)
+        moved = told["earlier_root_key"]
+        self.assertRegex(moved, "^root.key.[0-9a-f]{8}$")
+        with open(os.path.join(node.dir, moved), "rb") as file:
+            self.assertEqual(file.read(), first)
+        with open(os.path.join(node.dir, "root.key"), "rb") as file:
+            self.assertNotEqual(file.read(), first)
+        wait_for(lambda: node.run().get("round", 0) >= 1, 30, "the second run trains")
+        node.ask("invite")
+
     TABLES = ("ckpt", "record", "head", "row", "object", "pin", "vote")
 
     def rows(self, node):

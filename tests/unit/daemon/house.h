@@ -33,11 +33,19 @@ void dp_daemon_again(dp_daemon *daemon, const char *cause)
 }
 
 dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
-                              dp_why *why)
+                              char moved[DP_ROOT_NAME_MAX], dp_why *why)
 {
     (void)seed;
+    (void)moved;
     daemon->has_root = false;
     return dp_why_set(why, DP_UNSUPPORTED, "this house keeps no root keys");
+}
+
+dp_status dp_daemon_drop_root(dp_daemon *daemon, const char *moved)
+{
+    (void)moved;
+    daemon->has_root = false;
+    return DP_OK;
 }
 
 static inline void house_entry(void *context, const dp_event_log_entry *entry)

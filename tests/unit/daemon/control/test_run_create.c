@@ -23,6 +23,9 @@ static struct {
     bool port_is_taken;
     dp_status keeps_root;
     uint8_t root_seed[DP_ROOT_SEED_BYTES];
+    const char *moved; /* NULL: there was no earlier key */
+    uint32_t n_dropped;
+    char put_back[DP_ROOT_NAME_MAX];
     dp_status opens;
     dp_run_identity facts; /* that the driver was opened with */
     uint32_t n_opened;
@@ -91,12 +94,21 @@ dp_status dp_transport_try(const char *address, dp_why *why)
 }
 
 dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
-                              dp_why *why)
+                              char moved[DP_ROOT_NAME_MAX], dp_why *why)
 {
     (void)daemon;
     (void)why;
     memcpy(net.root_seed, seed, sizeof net.root_seed);
+    snprintf(moved, DP_ROOT_NAME_MAX, "%s", net.moved != NULL ? net.moved : "");
     return net.keeps_root;
+}
+
+dp_status dp_daemon_drop_root(dp_daemon *daemon, const char *moved)
+{
+    (void)daemon;
+    net.n_dropped++;
+    snprintf(net.put_back, sizeof net.put_back, "%s", moved);
+    return DP_OK;
 }
 
 dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_run_identity *facts,
@@ -125,6 +137,7 @@ static void on_done(void *context, dp_status status, const char *code, const cha
 {
     (void)context;
     CHECK(status == DP_OK || (what[0] != '\0' && fix != NULL));
+    CHECK(status != DP_OK || net.moved != NULL || why[0] == '\0');
     net.n_done++;
     net.status = status;
     snprintf(net.code, sizeof net.code, "%s", code);
@@ -351,6 +364,19 @@ static void nothing_is_begun_without_a_port_a_folder_room_or_memory(void **state
     desk_close();
 }
 
+/* The store has nothing of the run that was not created. */
+static bool is_forgotten(void)
+{
+    dp_run_id run;
+    dp_vote_key_row key;
+    uint8_t root[DP_PUBLIC_KEY_BYTES];
+    dp_hash pinned;
+    uint32_t n_pins = 0;
+    CHECK_OK(dp_object_pins(desk.shelf.store, &net.facts.run, DP_PIN_DATA, &pinned, 1, &n_pins));
+    return n_pins == 0 && dp_vote_load_key(desk.shelf.store, &net.facts.run, &key) == DP_NOTFOUND &&
+           dp_run_identity_unfinished(desk.shelf.store, &run, root) == DP_NOTFOUND;
+}
+
 static void a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened(void **state)
 {
     (void)state;
@@ -368,6 +394,42 @@ static void a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened(v
     go_on();
     assert_true(net.status == DP_BUSY && net.n_opened == 1 && desk.daemon.driver == NULL);
     assert_string_equal(net.why, "the port is in use");
+    assert_int_equal(net.n_dropped, 1);
+    assert_string_equal(net.put_back, "");
+    assert_true(is_forgotten());
+    net.n_done = 0;
+    net.moved = "root.key.01020304"; /* It may try again, also where a run was before. */
+    start(NULL);
+    prepare(3);
+    go_on();
+    assert_int_equal(net.n_dropped, 2);
+    assert_string_equal(net.put_back, "root.key.01020304");
+    net.n_done = 0;
+    net.keeps_root = DP_IO;
+    start(NULL);
+    prepare(3);
+    go_on();
+    assert_true(net.status == DP_IO && net.n_dropped == 2 && is_forgotten());
+    desk_close();
+}
+
+static void the_name_of_an_earlier_root_key_is_told(void **state)
+{
+    dp_run_id run;
+    uint8_t root[DP_PUBLIC_KEY_BYTES];
+    (void)state;
+    open_idle();
+    net.moved = "root.key.01020304";
+    start(NULL);
+    prepare(3);
+    go_on();
+    assert_true(net.status == DP_OK && net.n_dropped == 0);
+    assert_string_equal(net.why, "root.key.01020304");
+    assert_true(desk_logged("root.key.01020304"));
+    /* Until the driver has stored the run, it may have been created in vain. */
+    CHECK_OK(dp_run_identity_unfinished(desk.shelf.store, &run, root));
+    assert_true(dp_hash_equal(&run, &net.facts.run));
+    assert_memory_equal(root, net.facts.root, sizeof root);
     desk_close();
 }
 
@@ -432,6 +494,7 @@ int main(void)
         cmocka_unit_test(data_that_is_not_what_the_manifest_names_founds_nothing),
         cmocka_unit_test(nothing_is_begun_without_a_port_a_folder_room_or_memory),
         cmocka_unit_test(a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened),
+        cmocka_unit_test(the_name_of_an_earlier_root_key_is_told),
         cmocka_unit_test(any_model_is_founded_from_its_file_alone),
     };
     tempdir_in_memory();

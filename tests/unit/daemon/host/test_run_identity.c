@@ -291,6 +291,32 @@ static void a_run_that_is_entered_again_keeps_its_data(void **state)
     shelf_close(&kept);
 }
 
+static void a_run_is_unfinished_until_its_facts_are_stored(void **state)
+{
+    shelf kept;
+    dp_run_id run;
+    uint8_t root[DP_PUBLIC_KEY_BYTES];
+    const dp_vote_key_row key = {.secret = {1}};
+    dp_vote_key_row found;
+    (void)state;
+    shelf_open(&kept);
+    const dp_run_identity facts = example();
+    CHECK_STATUS(dp_run_identity_unfinished(kept.store, &run, root), DP_NOTFOUND);
+    CHECK_OK(dp_run_identity_founding(kept.store, &facts.run, facts.root));
+    shelf_reopen(&kept);
+    CHECK_OK(dp_run_identity_unfinished(kept.store, &run, root));
+    assert_true(dp_hash_equal(&run, &facts.run));
+    assert_memory_equal(root, facts.root, sizeof root);
+    CHECK_OK(dp_vote_create_key(kept.store, &run, &key));
+    CHECK_OK(dp_run_identity_abandon(kept.store, &run));
+    CHECK_STATUS(dp_vote_load_key(kept.store, &run, &found), DP_NOTFOUND);
+    CHECK_STATUS(dp_run_identity_unfinished(kept.store, &run, root), DP_NOTFOUND);
+    CHECK_OK(dp_run_identity_founding(kept.store, &facts.run, facts.root));
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK_STATUS(dp_run_identity_unfinished(kept.store, &run, root), DP_NOTFOUND);
+    shelf_close(&kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +328,7 @@ int main(void)
         cmocka_unit_test(a_damaged_row_never_breaks_a_limit),
         cmocka_unit_test(the_data_of_a_run_that_was_left_go_also_after_a_restart),
         cmocka_unit_test(a_run_that_is_entered_again_keeps_its_data),
+        cmocka_unit_test(a_run_is_unfinished_until_its_facts_are_stored),
         cmocka_unit_test(the_copy_outlives_the_store_and_nobody_else_reads_it),
     };
     tempdir_in_memory();
