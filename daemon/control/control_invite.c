@@ -63,14 +63,15 @@ static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms,
     dp_invite invite;
     dp_entropy entropy;
     const uint64_t now = dp_driver_wall_ms(daemon->driver);
+    const dp_sign_key *const root = dp_daemon_root_of(daemon, facts->root);
     const dp_invite_request request = {
         .run = &facts->run,
         .root = facts->root,
         .join_secret = facts->join_secret,
         .psk_epoch = facts->psk_epoch,
-        .issuer = daemon->has_root ? &daemon->root : &daemon->identity.ed,
+        .issuer = root != NULL ? root : &daemon->identity.ed,
         .issuer_credential =
-            dp_view_of(facts->credential, daemon->has_root ? 0 : facts->credential_bytes),
+            dp_view_of(facts->credential, root != NULL ? 0 : facts->credential_bytes),
         .caps = terms->caps,
         .uses = terms->uses,
         .not_before_ms = now - DP_CERT_SKEW_MS,

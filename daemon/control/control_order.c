@@ -26,6 +26,8 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
                      "this peer is not removed", why.text);
         return;
     }
+    const bool has_root =
+        dp_daemon_root_of(daemon, dp_driver_run_identity(daemon->driver)->root) != NULL;
     dp_peer_text(&order.peer, id);
     dp_event_log_add(daemon->event_log, DP_LOG_WARN, "member.revoked", 0, &order.peer,
                      "%s (%s) is removed from the run by this node's owner",
@@ -33,7 +35,7 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "peer", id);
-        dp_pair_text(&map, "key", daemon->has_root ? "root" : "admin");
+        dp_pair_text(&map, "key", has_root ? "root" : "admin");
         dp_pair_text(&map, "text", why.text); /* Empty: the remaining voters can decide. */
         dp_group_end(&map);
         dp_call_end(call, &packer);

@@ -456,12 +456,13 @@ static void keep_invite(dp_first_start *start, int error, const token_text *toke
     const bool lasts = own && invite->psk_epoch == facts->psk_epoch &&
                        dp_invite_check(invite, dp_unix_ms() + INVITE_HALF_MS, NULL, NULL) == DP_OK;
     const bool alone = lasts && names_no_other(start->daemon->driver, invite);
+    const bool has_root = dp_daemon_root_of(start->daemon, facts->root) != NULL;
     const bool good = lasts && names_a_linked_voter(start->daemon->driver, invite);
-    if (good || !start->daemon->has_root) {
+    if (good || !has_root) {
         if (good) {
             start->problem.code[0] = '\0';
         }
-        look_later(start, alone && start->daemon->has_root ? INVITE_ALONE_MS : INVITE_LOOK_MS);
+        look_later(start, alone && has_root ? INVITE_ALONE_MS : INVITE_LOOK_MS);
         return;
     }
     const char *const why = why_not_replaced(start->daemon->config->token_file, error, token, own);

@@ -52,10 +52,9 @@ static dp_status load_vote_key(restore_job *self, dp_store *store)
 static dp_status open_node(restore_job *self)
 {
     dp_driver *driver = self->driver;
-    driver->keys =
-        (dp_crypto_keys){.identity = &driver->daemon->identity,
-                         .vote = driver->has_vote_key ? &driver->daemon->vote : NULL,
-                         .root = driver->daemon->has_root ? &driver->daemon->root : NULL};
+    driver->keys = (dp_crypto_keys){.identity = &driver->daemon->identity,
+                                    .vote = driver->has_vote_key ? &driver->daemon->vote : NULL,
+                                    .root = dp_daemon_root_of(driver->daemon, driver->facts.root)};
     dp_node_config config = {
         .manifest = &driver->manifest,
         .run = driver->facts.run,

@@ -175,6 +175,25 @@ static void the_root_key_invites_whatever_the_certificate_says(void **state)
     call_close();
 }
 
+/* Of a run that this node created before it joined this one. */
+static void the_root_key_of_another_run_changes_nothing(void **state)
+{
+    static const uint8_t seed[32] = {77};
+    dp_invite invite;
+    dp_credential credential;
+    (void)state;
+    open_guest(0);
+    desk.daemon.has_root = true;
+    dp_sign_key_of_seed(seed, &desk.daemon.root);
+    CALL_ALONE(dp_method_invite);
+    call_wait();
+    assert_int_equal(call_kit.n_errors, 0);
+    read_token(&invite, &credential);
+    assert_int_equal(credential.n_certs, 2);
+    dp_invite_close(&invite);
+    call_close();
+}
+
 static void a_node_that_remembers_no_more_invites_makes_none(void **state)
 {
     (void)state;
@@ -219,6 +238,7 @@ int main(void)
         cmocka_unit_test(terms_are_as_asked_and_within_bounds),
         cmocka_unit_test(a_node_that_may_not_invite_is_refused_and_writes_nothing),
         cmocka_unit_test(the_root_key_invites_whatever_the_certificate_says),
+        cmocka_unit_test(the_root_key_of_another_run_changes_nothing),
         cmocka_unit_test(a_node_that_remembers_no_more_invites_makes_none),
         cmocka_unit_test(without_a_run_memory_or_room_no_token_is_shown),
     };

@@ -480,9 +480,10 @@ static void a_token_of_another_run_is_named_and_not_used(void **state)
     folder_close();
 }
 
-static void create_from(const char *what)
+static void founder_open(void)
 {
-    snprintf(desk.config.create_from, sizeof desk.config.create_from, "%s", what);
+    folder_open();
+    snprintf(desk.config.create_from, sizeof desk.config.create_from, "/m.yaml");
 }
 
 static void a_manifest_creates_one_run_and_its_invite_is_kept_in_the_file(void **state)
@@ -491,8 +492,7 @@ static void a_manifest_creates_one_run_and_its_invite_is_kept_in_the_file(void *
     char kept[DP_TOKEN_TEXT_MAX + 2] = "";
     struct stat about;
     (void)state;
-    folder_open();
-    create_from("/m.yaml");
+    founder_open();
     net.tool_exit = 65;
     snprintf(net.tool_output, sizeof net.tool_output,
              "error E0301: the manifest cannot be used\n  why: m.yaml:1:1: no\n  fix: do this");
@@ -501,7 +501,7 @@ static void a_manifest_creates_one_run_and_its_invite_is_kept_in_the_file(void *
     assert_string_equal(dp_first_start_problem(net.start)->what, "the manifest cannot be used");
     assert_string_equal(dp_first_start_problem(net.start)->why, "m.yaml:1:1: no");
     assert_string_equal(dp_first_start_problem(net.start)->fix, "do this");
-    create_from("demo:kjv");
+    snprintf(desk.config.create_from, sizeof desk.config.create_from, "demo:kjv");
     wait_for_tools(net.n_tools + 2); /* Again and again. */
     assert_string_equal(net.words, "dpnode run create --demo kjv --socket /s");
     make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, token);
@@ -539,21 +539,32 @@ static void a_manifest_creates_one_run_and_its_invite_is_kept_in_the_file(void *
     folder_close();
 }
 
-static void an_invite_that_names_its_node_alone_is_replaced_when_another_is_known(void **state)
+/* A founder with an invite that names it alone. */
+static void open_alone(void)
 {
     char alone[DP_TOKEN_TEXT_MAX + 1];
-    (void)state;
-    folder_open();
-    create_from("/m.yaml");
+    founder_open();
     desk.daemon.driver = desk.driver;
     desk.daemon.has_root = true;
     net.has_manifest = true;
     make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, alone);
     write_token(alone);
+}
+
+static void an_invite_that_names_its_node_alone_is_replaced_when_another_is_known(void **state)
+{
+    (void)state;
+    open_alone();
     open_again();
     turn();
     assert_int_equal(net.n_tools, 0);
     net.knows_other = true;
+    desk.daemon.root.public_key[0] ^= 1; /* It is of another run. */
+    open_again();
+    turn();
+    assert_int_equal(net.n_tools, 0);
+    desk.daemon.root.public_key[0] ^= 1;
+    open_again();
     make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, net.tool_output);
     wait_for_tools(1);
     assert_string_equal(net.words, "dpnode invite --role vote --uses 0 --expires 7d --socket /s");
@@ -565,15 +576,8 @@ static void an_invite_that_names_its_node_alone_is_replaced_when_another_is_know
 
 static void an_invite_that_names_an_old_address_of_its_node_alone_is_replaced(void **state)
 {
-    char alone[DP_TOKEN_TEXT_MAX + 1];
     (void)state;
-    folder_open();
-    create_from("/m.yaml");
-    desk.daemon.driver = desk.driver;
-    desk.daemon.has_root = true;
-    net.has_manifest = true;
-    make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, alone);
-    write_token(alone);
+    open_alone();
     net.port = 3; /* The node has moved. */
     net.knows_other = true;
     make_token(&net.facts.run, DP_FIRST_START_INVITE_DAYS * 24ULL * 3600 * 1000, net.tool_output);
@@ -585,8 +589,7 @@ static void an_invite_that_names_an_old_address_of_its_node_alone_is_replaced(vo
 static void an_invite_that_cannot_be_made_or_written_is_named(void **state)
 {
     (void)state;
-    folder_open();
-    create_from("/m.yaml");
+    founder_open();
     net.creates = true;
     snprintf(net.tool_output, sizeof net.tool_output, "what is this?");
     wait_for_problem("E0315"); /* No error of dpnode, and no invite. */
@@ -624,8 +627,7 @@ static void an_invite_that_cannot_be_made_or_written_is_named(void **state)
 static void a_directory_that_has_created_a_run_creates_no_second_one(void **state)
 {
     (void)state;
-    folder_open();
-    create_from("/m.yaml");
+    founder_open();
     desk.daemon.has_root = true;
     wait_for_problem("E0316");
     desk.daemon.has_root = false;
@@ -642,8 +644,7 @@ static void a_directory_that_has_created_a_run_creates_no_second_one(void **stat
 static void with_a_token_there_no_run_is_created(void **state)
 {
     (void)state;
-    folder_open();
-    create_from("/m.yaml");
+    founder_open();
     write_token(""); /* It is being written. */
     wait_for_problem("E0215");
     write_token("DPN1-ABC");
@@ -655,8 +656,7 @@ static void with_a_token_there_no_run_is_created(void **state)
 static void dpnode_may_end_after_the_daemon_or_not_begin(void **state)
 {
     (void)state;
-    folder_open();
-    create_from("/m.yaml");
+    founder_open();
     net.tool_status = DP_NOMEM;
     wait_for_problem("E0315");
     net.tool_status = DP_OK;
