@@ -185,7 +185,7 @@ static int find_weights(const dp_run_source *source, dp_run_input *input, dp_con
     }
     const char *const from = source->from != NULL ? source->from : named;
     if (from[0] != '\0' && dp_path_absolute(from, input->from_path) != DP_OK) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
+        dp_error_set(error, DP_EXIT_DATA, "E0310", "give a shorter path",
                      "the path of the weights is too long", from);
         return error->exit;
     }

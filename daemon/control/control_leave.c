@@ -59,7 +59,7 @@ static void end_leaving(leaving *self)
 static void tell_lost(leaving *self, const char *why)
 {
     dp_call_fail(&self->call, 74, "E0127",
-                 "dpnode doctor   # checks the disk; leave again after the next start",
+                 "dpnode doctor   # checks the disk; then give the order again",
                  "the node has left, and enters the run again at its next start: that it has left "
                  "could not be stored",
                  why);

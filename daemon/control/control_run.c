@@ -80,10 +80,12 @@ static void on_found(void *context, dp_status status, const char *code, const ch
         reply_created(self, why);
     } else {
         dp_call_fail(&self->call,
-                     status == DP_BUSY    ? 73
-                     : status == DP_IO    ? 74
-                     : status == DP_NOMEM ? 69
-                                          : 65,
+                     status == DP_BUSY          ? 73
+                     : status == DP_IO          ? 74
+                     : status == DP_AGAIN       ? 75
+                     : status == DP_NOMEM       ? 70
+                     : status == DP_UNSUPPORTED ? 69
+                                                : 65,
                      code, fix, what, why);
     }
     dp_free(self);

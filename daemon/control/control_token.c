@@ -386,7 +386,7 @@ void dp_method_token_revoke(dp_daemon *daemon, const dp_call *call, const dp_pac
     self->revokes = true;
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "members"), &self->members));
     if (!dp_pack_copy_text(dp_pack_key(parameters, "id"), self->text, sizeof self->text)) {
-        dp_call_fail(call, 64, "E0212", "dpnode token ls   # lists ids", "no token has this id",
+        dp_call_fail(call, 1, "E0212", "dpnode token ls   # lists ids", "no token has this id",
                      "an id has 32 characters, 0-9 and a-f");
         dp_free(self);
         return;

@@ -342,7 +342,7 @@ static void refuse(founding *self, int exit, const char *output)
 {
     const bool from = self->from[0] != '\0';
     if (exit == DP_PREPARED_NO_MEMORY) {
-        finish(self, DP_NOMEM, "E0311", "this model does not fit this machine", output,
+        finish(self, DP_UNSUPPORTED, "E0311", "this model does not fit this machine", output,
                "free memory, or change the setting named above");
         return;
     }
@@ -370,7 +370,7 @@ static void on_prepared(void *context, int exit, const char *output)
     self->job.done = done_found;
     if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_BULK) !=
         DP_OK) {
-        finish(self, DP_IO, "E0402", "the store is busy", "too many writes are waiting",
+        finish(self, DP_AGAIN, "E0402", "the store is busy", "too many writes are waiting",
                "try again");
     }
 }
@@ -441,8 +441,11 @@ void dp_run_create_start(dp_daemon *daemon, const dp_run_create_request *request
     request->progress(request->context, "prepare",
                       dp_manifest_external(&self->manifest) ? self->from : request->text_path);
     const dp_status status = start_tool(self, request->text_path);
-    if (status != DP_OK) {
-        finish(self, DP_IO, "E0304", "the text cannot be prepared", dp_status_text(status),
+    if (status == DP_TOOBIG) {
+        finish(self, DP_TOOBIG, "E0304", "the text cannot be prepared", dp_status_text(status),
                "give a shorter path");
+    } else if (status != DP_OK) {
+        finish(self, DP_IO, "E0302", "the text cannot be prepared", dp_status_text(status),
+               NO_ROOM_FIX);
     }
 }

@@ -15,7 +15,8 @@ typedef struct dp_run_create_request {
     void *context;
     void (*progress)(void *context, const char *phase, const char *text);
     /* DP_OK: daemon->driver runs, and why is the name that the root key of an earlier run has now,
-     * or empty. Otherwise what, why and fix describe the error. */
+     * or empty. Otherwise what, why and fix describe the error, and the status gives the
+     * exit status of code: BUSY 73, IO 74, AGAIN 75, NOMEM 70, UNSUPPORTED 69, others 65. */
     void (*done)(void *context, dp_status status, const char *code, const char *what,
                  const char *why, const char *fix);
 } dp_run_create_request;

@@ -239,6 +239,28 @@ class WithoutDaemon(SystemTest):
             told = re.findall(r"^\| (E0\d{3}) ", file.read(), re.MULTILINE)
         self.assertEqual(sorted(told), sorted(used))
 
+    def test_each_exit_status_stands_in_the_row_of_its_code(self):
+        """Every call with a code as a literal: its exit status is a number, a DP_EXIT_, or what daemon/control/control_run.c makes of a status."""
+        with open(os.path.join(ROOT, "docs", "ERRORS.md"), encoding="utf-8") as file:
+            rows = {code: set(row.split(", ")) for code, row in re.findall(r"^\| (E0\d{3}) \[([^]]+)\]", file.read(), re.MULTILINE)}
+        with open(os.path.join(ROOT, "cli", "cmd.h"), encoding="utf-8") as file:
+            words = dict(re.findall(r"\b(DP_EXIT_\w+) = (\d+)", file.read()))
+        with open(os.path.join(ROOT, "daemon", "control", "control_run.c"), encoding="utf-8") as file:
+            words |= dict(re.findall(r"status == (DP_\w+)\s+\? (\d+)", file.read()))
+        call = re.compile(r'\b(?:dp_call_fail|dp_error_set|give_up|finish|done)\(\s*[^;{}]{1,60}?,\s*([^;{}"]{1,200}?),\s*(?:[^;{}",]*\?\s*)?'
+                          r'"(E0\d{3})"(?:\s*:\s*"(E0\d{3})")?')
+        calls = 0
+        for path in sources("cli", "daemon"):
+            with open(path, encoding="utf-8") as file:
+                found = call.findall(file.read())
+            for exits, *codes in found:
+                calls += 1
+                used = {words.get(word, "65") if word.startswith("DP_") else word
+                        for word in re.findall(r"\bDP_[A-Z_]+\b|\b\d+\b", exits.split("?", 1)[-1])}
+                for code in filter(None, codes):
+                    self.assertTrue("-" in rows[code] or used <= rows[code], f"{path}: {code} {exits}, {rows[code]} in docs/ERRORS.md")
+        self.assertGreater(calls, 180)
+
     def test_no_fix_destroys_anything(self):
         """Every string literal in the tree that is printed after "fix:"."""
         text = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'

@@ -289,7 +289,7 @@ static void a_refusal_of_the_tool_has_its_own_code(void **state)
         dp_status status;
     } rows[] = {{NULL, 65, "E0304", DP_BADMSG},
                 {"/weights", 65, "E0310", DP_BADMSG},
-                {NULL, DP_PREPARED_NO_MEMORY, "E0311", DP_NOMEM}};
+                {NULL, DP_PREPARED_NO_MEMORY, "E0311", DP_UNSUPPORTED}};
     (void)state;
     open_idle();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -361,6 +361,10 @@ static void nothing_is_begun_without_a_port_a_folder_room_or_memory(void **state
     net.runs = DP_TOOBIG;
     start(NULL);
     assert_true(net.n_done == 5 && strcmp(net.code, "E0304") == 0 && net.n_removed == 1);
+    assert_int_equal(net.status, DP_TOOBIG);
+    net.runs = DP_NOSPACE;
+    start(NULL);
+    assert_true(net.n_done == 6 && net.status == DP_IO && strcmp(net.code, "E0302") == 0);
     desk_close();
 }
 
