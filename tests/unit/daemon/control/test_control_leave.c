@@ -1,5 +1,7 @@
 /* run.leave, down: the orders to the node, and their preconditions. The driver is a mock; waits end
  * at once. */
+#include <stdatomic.h>
+
 #include "store/chain.h"
 #include "store/ckpt.h"
 #include "store/vote.h"
@@ -125,7 +127,7 @@ static void data_that_is_kept_keeps_the_vote_key_and_the_model(void **state)
 typedef struct late_save {
     dp_store_thread_job job;
     dp_ckpt ckpt;
-    int pieces;
+    atomic_bool last; /* the next piece is */
 } late_save;
 
 /* As a checkpoint in pieces: each is a turn behind the other jobs. */
@@ -133,7 +135,7 @@ static void run_late_save(dp_store_thread_job *job, dp_store *store)
 {
     static const uint8_t tensors[4096] = {8};
     late_save *const self = (late_save *)job;
-    job->again = --self->pieces > 0;
+    job->again = !atomic_load(&self->last);
     if (!job->again) {
         CHECK_OK(dp_ckpt_save(store, &desk.driver->facts.run, &self->ckpt,
                               dp_view_of(tensors, sizeof tensors)));
@@ -146,9 +148,15 @@ static void done_late_save(dp_store_thread_job *job)
     job->run = NULL;
 }
 
+static bool is_closed(void *context)
+{
+    (void)context;
+    return n_closed > 0;
+}
+
 static void a_checkpoint_that_was_being_written_goes_with_the_others(void **state)
 {
-    late_save late = {.ckpt = {.round = 9, .slot = 9}, .pieces = 20000};
+    late_save late = {.ckpt = {.round = 9, .slot = 9}};
     (void)state;
     open_member();
     keep_model();
@@ -157,6 +165,12 @@ static void a_checkpoint_that_was_being_written_goes_with_the_others(void **stat
     assert_true(dp_driver_post(desk.driver, &late.job, DP_STORE_THREAD_BULK));
     call_kit.view.node.leaving = DP_LEAVING_FREE;
     CALL_ALONE(dp_method_run_leave);
+    turn_until(&desk.loop, is_closed, NULL);
+    for (int i = 0; i < 50; i++) {
+        uv_run(&desk.loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(call_kit.n_frames, 0); /* It waits for that write. */
+    atomic_store(&late.last, true);
     call_wait();
     assert_true(call_kit.n_errors == 0 && late.job.run == NULL && !has_model());
     close_member();
@@ -174,12 +188,6 @@ static void a_leave_that_cannot_be_stored_is_no_success(void **state)
     assert_true(call_failed("E0127", 74) && n_closed == 1);
     assert_true(has_key() && has_model() && is_member()); /* As before, at the next start. */
     close_member();
-}
-
-static bool is_closed(void *context)
-{
-    (void)context;
-    return n_closed > 0;
 }
 
 static void a_full_queue_delays_the_leave(void **state)
