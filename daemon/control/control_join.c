@@ -217,9 +217,24 @@ static void on_join_manifest(void *context)
     dp_call_progress(&self->call, "manifest", dp_driver_run_identity(self->daemon->driver)->name);
 }
 
+/* The run stays in the store: the next start of this daemon continues the join. */
+static void interrupt(joining *self)
+{
+    const bool known = dp_driver_manifest(self->daemon->driver) != NULL;
+    dp_call_fail(&self->call, 75, "E0206",
+                 known ? "dpnode up   # the join goes on"
+                       : "dpnode up; dpnode join TOKEN   # the run was not reached yet",
+                 "the join was interrupted", "the daemon has ended");
+    end_joining(self);
+}
+
 static void on_join_failed(void *context, dp_status status, const char *why)
 {
     joining *self = context;
+    if (self->daemon->ending) {
+        interrupt(self);
+        return;
+    }
     give_up(self, status == DP_NOSPACE ? 74 : 70, "E0206", "dpnode logs   # shows the cause",
             "the run could not be joined", why);
 }

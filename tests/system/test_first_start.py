@@ -164,6 +164,30 @@ class FirstStart(SystemTest):
         self.trains(node)
         self.assertEqual(first.run()["members"], 2)
 
+    def test_sigterm_while_a_command_joins_forgets_no_run_and_the_next_start_goes_on(self):
+        first, token = self.found()
+        others = [self.joined(f"voter{i}", token) for i in range(2)]
+        wait_for(lambda: first.run().get("voters") == 3, PATIENCE_S, "three vote")
+        for voter in others:
+            voter.process.send_signal(signal.SIGSTOP) # without them no record admits anybody
+        node = self.folder.node("node").start()
+        joining = subprocess.Popen(node.command("join", "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(joining.wait)
+        self.addCleanup(joining.kill)
+        joining.stdin.write(token)
+        joining.stdin.close()
+        wait_for(lambda: os.path.exists(os.path.join(node.dir, "run.member")) and node.run().get("name") == "tiny", PATIENCE_S, "it has the manifest")
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(5), 0)
+        self.assertIn(joining.wait(20), (69, 75), joining.stdout.read())
+        joining.stdout.close()
+        node.start()
+        self.assertNotEqual(node.ask("status")["state"], "idle")
+        for voter in others:
+            voter.process.send_signal(signal.SIGCONT)
+        self.trains(node)
+        self.assertEqual(first.run()["members"], 4)
+
     def test_sigterm_while_it_creates_ends_it_at_once_and_the_next_start_creates_one_run(self):
         node = self.folder.node("node")
         node.environment = {"DPNODE_CREATE_FROM": self.manifest()}

@@ -1,6 +1,6 @@
 /* Joins and leaves through the control socket that end before they are done. */
 #include "base/alloc.h"
-#include "daemon/peer/driver.h"
+#include "daemon/peer/driver_inside.h"
 #include "tests/unit/daemon/joining.h"
 
 static void leaving_ends_a_join_that_still_waits(void **state)
@@ -52,6 +52,49 @@ static void the_end_of_the_daemon_ends_a_join_that_still_waits(void **state)
     const uint64_t before = uv_hrtime();
     house_close(&house); /* runs until no timer is left */
     CHECK(uv_hrtime() - before < 5000000000ULL);
+}
+
+/* Does the next start of this daemon find the run, and continue the join? */
+static bool knows_its_run(struct house *house)
+{
+    static dp_run_identity facts;
+    dp_why why = {""};
+    const bool knows = dp_run_identity_load(house->shelf.store, &facts) == DP_OK;
+    CHECK(knows == (dp_run_identity_copy_load(house->config.dir, &facts, &why) == DP_OK));
+    return knows;
+}
+
+static void an_end_of_the_daemon_interrupts_a_join_and_forgets_no_run(void **state)
+{
+    for (int ends = 0; ends <= 1; ends++) {
+        struct house house;
+        struct caller caller;
+        dp_control_frame frame;
+        dp_control_error error;
+        (void)state;
+        start_joining(&house, &caller);
+        static dp_run_identity facts;
+        facts = *dp_driver_run_identity(house.daemon.driver);
+        CHECK_OK(dp_run_identity_save(house.shelf.store, &facts));
+        CHECK_OK(dp_run_identity_copy_save(house.config.dir, &facts));
+        house.daemon.ending = ends != 0; /* Otherwise the driver fails. */
+        if (house.daemon.ending) {
+            dp_driver_close(house.daemon.driver);
+            house.daemon.driver = NULL;
+        } else {
+            dp_driver_fail(house.daemon.driver, DP_IO, "the store cannot be written");
+        }
+        const size_t size = next_frame(&caller, &frame);
+        CHECK(frame.kind == DP_CONTROL_REPLY && frame.id == 1 && frame.error != NULL);
+        dp_control_error_read(frame.error, &error);
+        assert_int_equal(error.exit, ends != 0 ? 75 : 70);
+        used(&caller, &frame, size);
+        caller_close(&caller);
+        house_close_rows(&house);
+        CHECK(knows_its_run(&house) == house.daemon.ending);
+        house_open_rows(&house);
+        house_close(&house);
+    }
 }
 
 static void the_end_of_the_daemon_ends_a_leave_that_still_waits(void **state)
@@ -159,6 +202,7 @@ int main(void)
         cmocka_unit_test(leaving_ends_a_join_that_still_waits),
         cmocka_unit_test(leaving_twice_is_answered_twice),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_join_that_still_waits),
+        cmocka_unit_test(an_end_of_the_daemon_interrupts_a_join_and_forgets_no_run),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_leave_that_still_waits),
     };
     tempdir_in_memory();
