@@ -39,6 +39,8 @@ enum {
     EVENTS_OF_A_SECOND_BITS = 20
 };
 
+static unsigned n_stops; /* SIGTERMs and SIGINTs that this life of the daemon has received */
+
 static int exit_of(dp_status status)
 {
     switch ((int)status) {
@@ -142,8 +144,8 @@ static void on_again(uv_timer_t *timer)
     dp_daemon *daemon = timer->data;
     uv_close((uv_handle_t *)timer, (uv_close_cb)dp_free);
     if (!daemon->ending) {
-        daemon->again = true;
-        dp_daemon_end(daemon, 0, "to restart from the store");
+        daemon->again = n_stops == 0; /* A node that drains ends for good. */
+        dp_daemon_end(daemon, 0, daemon->again ? "to restart from the store" : "it was draining");
     }
 }
 
@@ -160,30 +162,33 @@ void dp_daemon_again(dp_daemon *daemon, const char *cause)
     uv_timer_start(timer, on_again, AGAIN_MS, 0); /* Replies are sent first. */
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+/* The first SIGTERM drains, also a node that drains already for the sake of drain-on-file: its
+ * orchestrator sends one in any case. */
+static void on_stop(dp_daemon *daemon, int number)
 {
-    dp_daemon *daemon = handle->data;
+    n_stops++;
     if (daemon->ending) {
         return; /* It completes its writes. */
     }
-    if (number == SIGHUP) {
-        dp_log_sink_reopen(daemon->log);
-        dp_daemon_reload(daemon);
-    } else if (number == SIGINT) {
+    if (number == SIGINT) {
         dp_daemon_end(daemon, 0, "SIGINT received");
-    } else if (!dp_supervisor_drain(daemon->supervisor, "SIGTERM received")) {
+    } else if (!dp_supervisor_drain(daemon->supervisor, "SIGTERM received") && n_stops > 1) {
         dp_daemon_end(daemon, 0, "SIGTERM received twice");
     }
 }
 
-static const int signal_numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
-
-static void set_signals(void (*handler)(int))
+static void on_signal(uv_signal_t *handle, int number)
 {
-    for (int i = 0; i < SIGNALS; i++) {
-        signal(signal_numbers[i], handler);
+    dp_daemon *daemon = handle->data;
+    if (number != SIGHUP) {
+        on_stop(daemon, number);
+    } else if (!daemon->ending) {
+        dp_log_sink_reopen(daemon->log);
+        dp_daemon_reload(daemon);
     }
 }
+
+static const int signal_numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
 
 static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *why)
 {
@@ -414,10 +419,24 @@ static dp_daemon *make_daemon(void)
     return daemon;
 }
 
+/* False: a signal that ends the daemon came while it closed. From here on such a signal ends it
+ * before the next life begins, and SIGHUP is ignored until that one watches it. */
+static bool may_live_again(dp_daemon *daemon, uv_signal_t handles[SIGNALS])
+{
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    for (int i = 0; i < SIGNALS; i++) {
+        uv_ref((uv_handle_t *)&handles[i]);
+    }
+    uv_run(daemon->loop, UV_RUN_NOWAIT); /* for a signal that waits in the loop's pipe */
+    return n_stops == 0;
+}
+
 static int run_daemon(dp_daemon *daemon, bool *again)
 {
     static dp_run_identity facts;
-    uv_signal_t signals[SIGNALS];
+    static uv_signal_t signals[SIGNALS]; /* They stay open: to the end signals must be harmless. */
     dp_why why = {""};
     bool member = false;
     const dp_status status = start(daemon, &facts, &member, &why);
@@ -431,11 +450,10 @@ static int run_daemon(dp_daemon *daemon, bool *again)
                      DP_VERSION_TEXT, member ? facts.name : "idle");
     uv_run(daemon->loop, UV_RUN_DEFAULT);
     for (int i = 0; i < SIGNALS; i++) {
-        uv_close((uv_handle_t *)&signals[i], NULL);
+        uv_unref((uv_handle_t *)&signals[i]); /* The loop of close_all does not wait for them. */
     }
-    set_signals(SIG_IGN); /* uv_close has made them deadly, and the writes are not complete. */
     close_all(daemon);
-    *again = daemon->again;
+    *again = daemon->again && may_live_again(daemon, signals);
     return daemon->exit_status;
 }
 
@@ -487,6 +505,7 @@ int main(int argc, char **argv)
     bool help = false;
     bool version = false;
     umask(S_IRWXG | S_IRWXO); /* The store, its log and later files hold secrets. */
+    signal(SIGHUP, SIG_IGN);  /* until it is watched: it must not end a start */
     signal(SIGPIPE, SIG_IGN);
     /* A limit of file sizes must be an error of the write, not a signal. */
     signal(SIGXFSZ, SIG_IGN);
@@ -535,7 +554,6 @@ int main(int argc, char **argv)
     int exit_status = run(&live, argc, argv, log, &again);
     dp_log_sink_close(log);
     if (again) {
-        set_signals(SIG_DFL);
         execv("/proc/self/exe", argv);
         exit_status = EXIT_TEMPORARY; /* The supervisor starts it again. */
     }

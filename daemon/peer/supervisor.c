@@ -172,12 +172,24 @@ static void on_look(uv_timer_t *timer)
     }
 }
 
+/* For the rest of the drain and for the end after it. */
+static void ask_for_time(const dp_supervisor *supervisor)
+{
+    const uint64_t limit_ms = supervisor->daemon->config->drain_time * 1000;
+    const uint64_t waited_ms = uv_now(supervisor->daemon->loop) - supervisor->drain_since_ms;
+    const uint64_t left_ms = waited_ms < limit_ms ? limit_ms - waited_ms : 0;
+    char extend[64];
+    snprintf(extend, sizeof extend, "EXTEND_TIMEOUT_USEC=%llu",
+             (unsigned long long)(left_ms + END_S * 1000) * 1000);
+    tell(supervisor, extend);
+}
+
 bool dp_supervisor_drain(dp_supervisor *supervisor, const char *cause)
 {
     dp_daemon *daemon = supervisor->daemon;
     const unsigned long long seconds = daemon->config->drain_time;
-    char extend[64];
     if (supervisor->drain_since_ms > 0) {
+        ask_for_time(supervisor); /* The supervisor may count its time from now on. */
         return false;
     }
     supervisor->drain_since_ms = uv_now(daemon->loop);
@@ -187,8 +199,7 @@ bool dp_supervisor_drain(dp_supervisor *supervisor, const char *cause)
             daemon->event_log, DP_LOG_WARN, "daemon.draining", 0, NULL,
             "%s: this node stops when a round counts its work, after %llu s at the latest", cause,
             seconds);
-        snprintf(extend, sizeof extend, "EXTEND_TIMEOUT_USEC=%llu", (seconds + END_S) * 1000000);
-        tell(supervisor, extend);
+        ask_for_time(supervisor);
     }
     uv_timer_start(&supervisor->look, on_look, 0, DRAIN_LOOK_MS);
     return true;
@@ -231,12 +242,22 @@ static void on_closed(uv_handle_t *handle)
     }
 }
 
+/* After STOPPING=1 systemd waits for the end of this process, and kills it if that takes too long.
+ * A new life in the same process is a reload, which its READY=1 ends. */
+static void tell_end(const dp_supervisor *supervisor)
+{
+    char reload[64];
+    snprintf(reload, sizeof reload, "RELOADING=1\nMONOTONIC_USEC=%llu\nWATCHDOG=1",
+             (unsigned long long)(uv_hrtime() / 1000));
+    tell(supervisor, supervisor->daemon->again ? reload : "STOPPING=1");
+}
+
 void dp_supervisor_close(dp_supervisor *supervisor)
 {
     if (supervisor == NULL) {
         return;
     }
-    tell(supervisor, "STOPPING=1");
+    tell_end(supervisor);
     if (supervisor->socket >= 0) {
         close(supervisor->socket);
     }

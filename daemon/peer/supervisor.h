@@ -18,7 +18,8 @@ enum {
  * its work, for drain-time at most, and ends cleanly with 0. */
 DP_MUST dp_status dp_supervisor_open(dp_supervisor **supervisor, dp_daemon *daemon);
 /* Drains from now on as above; cause begins a sentence of the log. Ends at once if there is nothing
- * to wait for. False: it already drains. */
+ * to wait for. False: it already drains; the supervisor is asked again for the time that this
+ * takes. */
 bool dp_supervisor_drain(dp_supervisor *supervisor, const char *cause);
 /* May a draining node end now? NULL: not yet. Otherwise the reason: a round has counted its work
  * (counted: the number of rounds that had counted it when the drain began), there is no round to
@@ -27,8 +28,8 @@ const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uin
                                   uint64_t limit_ms);
 /* The number of rounds that have counted this node. */
 uint64_t dp_supervisor_counted(const dp_daemon *daemon);
-/* Sends STOPPING=1. Call before the store thread closes. Accepts NULL; memory is freed after one
- * more turn of the loop. */
+/* Sends STOPPING=1, or RELOADING=1 before a new life in the same process. Call before the store
+ * thread closes. Accepts NULL; memory is freed after one more turn of the loop. */
 void dp_supervisor_close(dp_supervisor *supervisor);
 
 #endif

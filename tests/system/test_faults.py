@@ -2,12 +2,15 @@
 """Faults of one node while others continue: trainers that exit, hang or give wrong states, notices that a machine will end, a new address, a
 watchdog that fires."""
 
+import contextlib
 import os
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -212,6 +215,66 @@ class Faults(SystemTest):
         self.assertEqual(node.process.wait(5), 0)
         self.assertIn("SIGTERM received twice", node.tail(5))
         self.first.process.send_signal(signal.SIGCONT)
+
+    def test_43_the_first_sigterm_cuts_no_drain_short_that_a_file_began(self):
+        notice = os.path.join(self.folder.path, "notice")
+        node = self.pair("--drain-on-file", notice, "--drain-time", "20")
+        self.first.process.send_signal(signal.SIGSTOP) # no round is decided now
+        self.file("notice", "")
+        wait_for(lambda: "notice exists: this node stops when" in node.tail(40), 10, "it drains")
+        node.process.send_signal(signal.SIGTERM) # the machine stops its services before it goes away
+        node.ask("status") # so it has the signal
+        self.assertIsNone(node.process.poll())
+        self.first.process.send_signal(signal.SIGCONT)
+        self.assertEqual(node.process.wait(25), 0)
+        self.assertIn("drained: this node's work is counted", node.tail(20))
+
+    def mended(self, supervisor):
+        """A node that finds a damaged record at its start, drops it, and begins a new life in the same process."""
+        node, _ = self.found()
+        wait_for(lambda: node.run().get("round", 0) > 3, PATIENCE_S, "some records")
+        node.kill()
+        with contextlib.closing(sqlite3.connect(os.path.join(node.dir, "meta.db"))) as meta:
+            meta.execute("UPDATE record SET record=zeroblob(9) WHERE slot=3")
+            meta.commit()
+        node.environment = {"NOTIFY_SOCKET": supervisor.getsockname()}
+        return node.start(wait=False)
+
+    def test_43_a_new_life_in_the_same_process_is_a_reload_and_no_hangup_ends_it(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+            supervisor.bind(os.path.join(self.folder.path, "notify"))
+            supervisor.setblocking(False)
+            node = self.mended(supervisor)
+            heard = []
+            deadly = 0
+            end = time.monotonic() + PATIENCE_S
+            while len(heard) < 3:
+                self.assertIsNone(node.process.poll(), (heard, node.tail()))
+                self.assertLess(time.monotonic(), end, heard)
+                deadly += self.dies_of_a_hangup(node.process.pid)
+                with contextlib.suppress(BlockingIOError):
+                    heard.append(supervisor.recv(200))
+            self.assertEqual([h.split(b"\n")[0] for h in heard], [b"READY=1", b"RELOADING=1", b"READY=1"])
+            self.assertEqual(deadly, 0)
+            node.process.send_signal(signal.SIGHUP)
+            wait_for(node.answers, 10, "it answers in its second life")
+
+    @staticmethod
+    def dies_of_a_hangup(pid):
+        """True if SIGHUP would end this process now, which is past the first lines of its main."""
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            masks = {key: int(value, 16) for key, value in (line.split(":") for line in file) if key in ("SigIgn", "SigCgt")}
+        return masks["SigIgn"] >> (signal.SIGPIPE - 1) & 1 and not (masks["SigIgn"] | masks["SigCgt"]) >> (signal.SIGHUP - 1) & 1
+
+    def test_43_sigterm_between_two_lives_ends_both(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+            supervisor.bind(os.path.join(self.folder.path, "notify"))
+            supervisor.settimeout(10)
+            node = self.mended(supervisor)
+            while not supervisor.recv(200).startswith(b"RELOADING=1"):
+                self.assertIsNone(node.process.poll())
+            node.process.send_signal(signal.SIGTERM) # the first life closes its store
+            self.assertIn(node.process.wait(20), (0, -signal.SIGTERM))
 
     def test_43_a_signal_to_all_processes_of_a_node_drains_it(self):
         """A batch system signals the trainer, too. Without it there would be no work to count."""
