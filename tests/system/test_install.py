@@ -2,6 +2,7 @@
 """The installed dpnode is complete: cmake --install, with a prefix and with DESTDIR, installs programs that find each other and their plugin, with
 documents and unit; it reports a folder that it cannot write. A plugin is also found in the build folder."""
 
+import configparser
 import glob
 import json
 import os
@@ -66,6 +67,22 @@ class Install(SystemTest):
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         last = self.run_installed("swarm", "-n", "2", "--rounds", "2", self.file("tiny.yaml", TINY), "--text", text)
         self.assertEqual(len(last["peers"]), 2, last)
+
+    def test_no_unit_gives_up_on_a_fault_that_passes_or_on_a_store_that_is_rebuilt(self):
+        self.assertEqual(self.install("--prefix", self.prefix).returncode, 0)
+        for manager in ("system", "user"):
+            unit = configparser.ConfigParser(strict=False, interpolation=None)
+            unit.optionxform = str
+            path = os.path.join(self.prefix, f"lib/systemd/{manager}/dpnoded.service")
+            unit.read(path)
+            self.assertEqual(unit["Unit"]["StartLimitIntervalSec"], "0")
+            service = unit["Service"]
+            self.assertEqual([service[key] for key in ("Restart", "RestartSec", "TimeoutStartSec")], ["on-failure", "5", "infinity"])
+            if shutil.which("systemd-analyze") is not None:
+                done = subprocess.run(["systemd-analyze", f"--{manager}", "verify", "--man=no", path],
+                                      env={**os.environ, "XDG_RUNTIME_DIR": self.folder.path}, capture_output=True, text=True, timeout=60,
+                                      check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_plugin_is_found_installed_and_built(self):
         built = os.path.join(BINARIES, "plugins", "libdpnode_plain.so")
