@@ -16,6 +16,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
 #include "daemon/host/disk_reserve.h"
+#include "daemon/host/tool.h"
 #include "daemon/model/held_out.h"
 #include "daemon/net/transport.h"
 #include "daemon/peer/bandwidth_limiter.h"
@@ -201,6 +202,7 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
         DP_TRY(dp_dir_check_disk(daemon->config->dir, why));
     }
     DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, report, why));
+    dp_tool_folders_remove(daemon->config->dir);
     if (report->mode_was != 0 || report->n_tightened > 0) {
         dp_log(
             report->created ? DP_LOG_INFO : DP_LOG_WARN, "store.private",

@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fd.h"
 
 enum { ARGUMENT_MAX = 600 };
+
+#define FOLDER_MASK "XXXXXX"
+#define FOLDER_NAME "work-" FOLDER_MASK
 
 typedef struct tool {
     uv_process_t process;
@@ -121,7 +125,7 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *program, const char *const 
 
 dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX])
 {
-    const int size = snprintf(path, DP_CONFIG_PATH_MAX, "%s/work-XXXXXX", daemon->config->dir);
+    const int size = snprintf(path, DP_CONFIG_PATH_MAX, "%s/" FOLDER_NAME, daemon->config->dir);
     return size < DP_CONFIG_PATH_MAX && mkdtemp(path) != NULL ? DP_OK : DP_IO;
 }
 
@@ -153,6 +157,31 @@ void dp_tool_folder_remove(const char *path)
     }
     closedir(folder);
     DP_IGNORE(rmdir(path) != 0); /* A leftover folder is harmless. */
+}
+
+/* As mkdtemp names them. Not a link: its folder may be another program's. */
+static bool is_left_over(const char *path, const char *name)
+{
+    struct stat about;
+    return strlen(name) == strlen(FOLDER_NAME) &&
+           strncmp(name, FOLDER_NAME, strlen(FOLDER_NAME) - strlen(FOLDER_MASK)) == 0 &&
+           lstat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+void dp_tool_folders_remove(const char *dir)
+{
+    char path[DP_CONFIG_PATH_MAX + 256];
+    DIR *folder = opendir(dir);
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        if (is_left_over(path, entry->d_name)) {
+            dp_tool_folder_remove(path);
+        }
+    }
+    closedir(folder);
 }
 
 /* 1519708 -> 1,519,708. */

@@ -25,6 +25,9 @@ DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PA
 /* A new file in it. DP_IO, DP_NOSPACE. Any thread. */
 DP_MUST dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes);
 void dp_tool_folder_remove(const char *path);
+/* Removes the folders of an earlier life that did not end cleanly. At the start only, while this
+ * process holds the lock of the directory. */
+void dp_tool_folders_remove(const char *dir);
 
 /* Writes the output of --prepare as a sentence; another output gives "the text is ready". */
 void dp_tool_sentence(const char *output, char *text, size_t size);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "daemon/host/tool.h"
 #include "daemon/peer/driver.h"
 #include "store/ckpt.h"
@@ -13,6 +14,7 @@ dp_status dp_model_files_open(dp_model_files *files, const dp_daemon *daemon)
     const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
     dp_driver_view view;
     DP_TRY(dp_tool_folder(daemon, files->folder));
+    files->margin_bytes = daemon->config->margin;
     files->facts = *dp_driver_run_identity(daemon->driver);
     files->tokenizer = manifest->tokenizer;
     files->init = manifest->init;
@@ -32,6 +34,17 @@ void dp_model_files_path(const dp_model_files *files, const char *name,
     snprintf(path, DP_MODEL_FILES_PATH_MAX, "%s/%s", files->folder, name);
 }
 
+/* It may be as large as the model, and must not take the last bytes of the store's disk. */
+static dp_status write_file(const dp_model_files *files, const char *name, dp_view bytes)
+{
+    uint64_t free_bytes = 0;
+    if (dp_disk_free(files->folder, &free_bytes) &&
+        (free_bytes < files->margin_bytes || free_bytes - files->margin_bytes < bytes.size)) {
+        return DP_NOSPACE;
+    }
+    return dp_tool_file(files->folder, name, bytes);
+}
+
 static dp_status write_object(const dp_model_files *files, dp_store *store, const dp_hash *root,
                               const char *name)
 {
@@ -45,7 +58,7 @@ static dp_status write_object(const dp_model_files *files, dp_store *store, cons
         status = dp_object_read(store, root, room, info.size);
     }
     if (status == DP_OK) {
-        status = dp_tool_file(files->folder, name, dp_view_of(room, info.size));
+        status = write_file(files, name, dp_view_of(room, info.size));
     }
     dp_buf_close(&buf);
     return status;
@@ -62,7 +75,7 @@ static dp_status write_state(dp_model_files *files, dp_store *store)
     dp_status status = dp_ckpt_load(store, &files->facts.run, &ckpt, &buf, &n_bad);
     if (status == DP_OK) {
         files->round = ckpt.round;
-        status = dp_tool_file(files->folder, DP_MODEL_FILES_STATE, dp_buf_view(&buf));
+        status = write_file(files, DP_MODEL_FILES_STATE, dp_buf_view(&buf));
     }
     dp_buf_close(&buf);
     if (status == DP_NOTFOUND && files->first && n_bad == 0 && !dp_hash_is_zero(&files->init)) {

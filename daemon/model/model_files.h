@@ -16,7 +16,8 @@ enum { DP_MODEL_FILES_PATH_MAX = DP_CONFIG_PATH_MAX + 64 };
 
 typedef struct dp_model_files {
     char folder[DP_CONFIG_PATH_MAX];
-    uint64_t round; /* of the state, once it is written */
+    uint64_t margin_bytes; /* stay free on the disk */
+    uint64_t round;        /* of the state, once it is written */
     dp_run_identity facts;
     dp_hash tokenizer; /* or the table of tensors */
     dp_hash init;      /* zero: drawn from the seed */
@@ -33,8 +34,9 @@ void dp_model_files_close(const dp_model_files *files);
 void dp_model_files_path(const dp_model_files *files, const char *name,
                          char path[DP_MODEL_FILES_PATH_MAX]);
 /* Writes the files. Before the first checkpoint the state is that of the weights that the run began
- * from, if it has them as an object. Store thread. DP_NOTFOUND: there is no checkpoint; DP_IO,
- * DP_NOSPACE, DP_NOMEM, and what reading the store gives. */
+ * from, if it has them as an object. Store thread. DP_NOTFOUND: there is no checkpoint; DP_NOSPACE,
+ * also if less than the margin would stay free; DP_IO, DP_NOMEM, and what reading the store
+ * gives. */
 DP_MUST dp_status dp_model_files_write(dp_model_files *files, dp_store *store);
 
 #endif

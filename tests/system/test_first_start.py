@@ -195,7 +195,10 @@ class FirstStart(SystemTest):
         wait_for(lambda: "creating a run from" in node.tail(10), 10, "it creates the run")
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(5), 0)
+        left = os.path.join(node.dir, "work-aBc123") # of a life that was killed
+        os.makedirs(left, exist_ok=True)
         node.start()
+        self.assertFalse(os.path.exists(left))
         created = self.trains(node)["id"]
         node.process.send_signal(signal.SIGTERM)
         node.process.wait(30)

@@ -138,6 +138,46 @@ static void a_folder_is_made_and_removed_with_its_files(void **state)
     house_close(&bench.house);
 }
 
+static void put_folder(const struct bench *bench, const char *name)
+{
+    char path[DP_CONFIG_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", bench->house.config.dir, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+    CHECK_OK(dp_tool_file(path, "file", dp_view_text("content")));
+}
+
+static bool has_file(const struct bench *bench, const char *name)
+{
+    char path[DP_CONFIG_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s/file", bench->house.config.dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static void folders_of_an_earlier_life_are_removed_and_no_others(void **state)
+{
+    static const char *const others[] = {"work", "work-abc", "work-abcdefg", "other-abcde"};
+    struct bench bench;
+    char path[DP_CONFIG_PATH_MAX];
+    char link[DP_CONFIG_PATH_MAX + 32];
+    (void)state;
+    bench_open(&bench, NULL);
+    CHECK_OK(dp_tool_folder(&bench.house.daemon, path));
+    CHECK_OK(dp_tool_file(path, "file", dp_view_text("content")));
+    put_folder(&bench, "work-abcdef");
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        put_folder(&bench, others[i]);
+    }
+    snprintf(link, sizeof link, "%s/work-linked", bench.house.config.dir);
+    assert_int_equal(symlink("other-abcde", link), 0);
+    dp_tool_folders_remove(bench.house.config.dir);
+    CHECK(access(path, F_OK) != 0 && !has_file(&bench, "work-abcdef"));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        CHECK(has_file(&bench, others[i]));
+    }
+    dp_tool_folders_remove("/nowhere");
+    house_close(&bench.house);
+}
+
 static void check_sentence(const char *line, const char *wanted)
 {
     char got[128];
@@ -186,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_tool_that_prints_without_end_is_cut_in_what_is_kept),
         cmocka_unit_test(arguments_have_limits),
         cmocka_unit_test(a_folder_is_made_and_removed_with_its_files),
+        cmocka_unit_test(folders_of_an_earlier_life_are_removed_and_no_others),
         cmocka_unit_test(the_result_of_the_tool_is_a_sentence),
         cmocka_unit_test(another_line_is_not_shown_raw),
     };

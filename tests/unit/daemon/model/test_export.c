@@ -72,6 +72,17 @@ static void the_output_of_the_tool_is_the_reason_of_a_failure(void **state)
     call_close();
 }
 
+static void a_copy_that_would_fill_the_disk_is_refused(void **state)
+{
+    (void)state;
+    open_run(8);
+    desk.config.margin = UINT64_MAX / 2;
+    start("", "");
+    assert_true(call_failed("E0404", 74) && tool.done == NULL && tool.n_removed == 1);
+    assert_string_equal(call_kit.error.why, dp_status_text(DP_NOSPACE));
+    call_close();
+}
+
 static void without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs(void **state)
 {
     (void)state;
@@ -143,6 +154,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_becomes_files_for_the_tool_and_its_answer_a_list),
         cmocka_unit_test(a_file_alone_has_its_option_and_name),
         cmocka_unit_test(the_output_of_the_tool_is_the_reason_of_a_failure),
+        cmocka_unit_test(a_copy_that_would_fill_the_disk_is_refused),
         cmocka_unit_test(without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs),
         cmocka_unit_test(before_the_manifest_is_known_and_without_room_nothing_is_begun),
         cmocka_unit_test(before_the_first_round_the_first_weights_are_exported),
