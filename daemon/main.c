@@ -94,7 +94,12 @@ static dp_status set_log(const dp_config *config, dp_log_sink **sink, dp_why *wh
         }
     }
     dp_log_init(stderr, level, "dpnoded");
-    const dp_log_sink_config where = {.path = config->log_file, .fd = STDERR_FILENO};
+    /* dpnode up opens this one, which would grow without bound. */
+    char own[DP_CONFIG_PATH_MAX + sizeof "/dpnoded.log"];
+    snprintf(own, sizeof own, "%s/dpnoded.log", config->dir);
+    const bool follows = config->log_file[0] == '\0' && dp_log_sink_may_follow(own, STDERR_FILENO);
+    const dp_log_sink_config where = {
+        .path = follows ? own : config->log_file, .fd = STDERR_FILENO, .fd_follows = follows};
     return dp_log_sink_open(sink, &where, why);
 }
 

@@ -49,6 +49,7 @@ static void last_words(const char *log, off_t began, char *line, size_t size)
         return;
     }
     const off_t end = lseek(fd, 0, SEEK_END);
+    began = began <= end ? began : 0; /* The daemon has begun a new file. */
     const off_t from = end - began > LOG_TAIL_BYTES ? end - LOG_TAIL_BYTES : began;
     const ssize_t got = pread(fd, tail, LOG_TAIL_BYTES, from);
     close(fd);

@@ -34,7 +34,8 @@ struct dp_log_sink {
     uint64_t until_ms; /* when closing: lines that are not written by this time are dropped */
     /* the writer's own */
     char path[PATH_MAX_BYTES];
-    int fd; /* -1: none can be opened now */
+    int fd;       /* -1: none can be opened now */
+    int follower; /* leads to the same file, into which others write, too; -1: none */
     uint64_t file_bytes_max;
     uint64_t file_bytes;
     uint64_t look_ms;
@@ -86,6 +87,9 @@ static void open_file(dp_log_sink *self)
         close(self->fd);
     }
     self->fd = open(self->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (self->fd >= 0 && self->follower >= 0) {
+        DP_IGNORE(dup2(self->fd, self->follower) < 0); /* Then it leads to the old file. */
+    }
     self->file_bytes =
         self->fd >= 0 && fstat(self->fd, &is) == 0 && is.st_size > 0 ? (uint64_t)is.st_size : 0;
 }
@@ -122,8 +126,11 @@ static void look_at_file(dp_log_sink *self, bool reopen)
     if (reopen || (now >= self->look_ms && (self->fd < 0 || moved_away(self)))) {
         open_file(self);
     }
-    self->look_ms = now >= self->look_ms ? now + DP_LOG_LOOK_MS : self->look_ms;
     struct stat is;
+    if (self->follower >= 0 && now >= self->look_ms && self->fd >= 0 && fstat(self->fd, &is) == 0) {
+        self->file_bytes = (uint64_t)is.st_size;
+    }
+    self->look_ms = now >= self->look_ms ? now + DP_LOG_LOOK_MS : self->look_ms;
     if (self->fd >= 0 && self->file_bytes >= self->file_bytes_max && fstat(self->fd, &is) == 0 &&
         S_ISREG(is.st_mode)) {
         rotate(self);
@@ -168,8 +175,8 @@ static bool write_line(dp_log_sink *self, const char *line, size_t size)
         }
         done += (size_t)got;
     }
-    if (done < size && done > 0 && has_file(self)) {
-        /* Otherwise a part of the line stays. */
+    if (done < size && done > 0 && has_file(self) && self->follower < 0) {
+        /* Otherwise a part of the line stays, as it does where others write to the file, too. */
         DP_IGNORE(ftruncate(self->fd, (off_t)self->file_bytes) != 0);
     }
     self->file_bytes += done == size ? size : 0;
@@ -246,6 +253,7 @@ dp_status dp_log_sink_open(dp_log_sink **out, const dp_log_sink_config *config, 
     const char *path = config->path != NULL ? config->path : "";
     self->file_bytes_max = config->file_bytes > 0 ? config->file_bytes : DP_LOG_FILE_BYTES;
     self->fd = -1;
+    self->follower = config->fd_follows ? config->fd : -1;
     dp_status status = strlen(path) < sizeof self->path ? DP_OK : DP_TOOBIG;
     if (status == DP_OK) {
         memcpy(self->path, path, strlen(path) + 1);
@@ -274,6 +282,15 @@ dp_status dp_log_sink_open(dp_log_sink **out, const dp_log_sink_config *config, 
     dp_log_set_writer(on_line, self);
     *out = self;
     return DP_OK;
+}
+
+bool dp_log_sink_may_follow(const char *path, int fd)
+{
+    struct stat named;
+    struct stat opened;
+    return strlen(path) < PATH_MAX_BYTES && stat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+           S_ISREG(opened.st_mode) && named.st_ino == opened.st_ino &&
+           named.st_dev == opened.st_dev && access(path, W_OK) == 0;
 }
 
 void dp_log_sink_reopen(dp_log_sink *self)

@@ -5,6 +5,7 @@
 #ifndef DP_DAEMON_HOST_LOG_SINK_H
 #define DP_DAEMON_HOST_LOG_SINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ typedef struct dp_log_sink dp_log_sink;
 typedef struct dp_log_sink_config {
     const char *path;    /* NULL or "": write to fd */
     int fd;              /* stays the caller's */
+    bool fd_follows;     /* fd, too, leads to the file at path, and to each new one there */
     uint64_t file_bytes; /* 0: DP_LOG_FILE_BYTES */
 } dp_log_sink_config;
 
@@ -30,6 +32,9 @@ typedef struct dp_log_sink_config {
  * the file cannot be opened. */
 DP_MUST dp_status dp_log_sink_open(dp_log_sink **sink, const dp_log_sink_config *config,
                                    dp_why *why);
+/* May a sink keep its file at path, which fd leads to? For standard error that another program has
+ * opened: it has what the process and its children write by other ways. */
+bool dp_log_sink_may_follow(const char *path, int fd);
 /* Opens the file again by its name, since it may have been moved. Any thread; the writer does it
  * before its next line. */
 void dp_log_sink_reopen(dp_log_sink *sink);

@@ -110,6 +110,42 @@ static void lines_reach_the_file_in_order_and_the_end_waits_for_them(void **stat
     }
 }
 
+/* Standard error of a daemon that dpnode up has started: children and libraries write to it. */
+static void a_descriptor_that_leads_to_the_file_follows_it(void **state)
+{
+    bench *self = *state;
+    const int fd = open(self->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && dp_log_sink_may_follow(self->path, fd));
+    CHECK(dprintf(fd, "before the log\n") > 0);
+    const dp_log_sink_config config = {
+        .path = self->path, .fd = fd, .fd_follows = true, .file_bytes = 2000};
+    CHECK_OK(dp_log_sink_open(&self->sink, &config, NULL));
+    for (unsigned i = 0; i < 200; i++) {
+        dp_log(DP_LOG_INFO, "line", "n=%u", i);
+    }
+    CHECK(comes(self, "n=199"));
+    CHECK(content(self, 4)[0] != '\0' && content(self, 5)[0] == '\0');
+    CHECK(dprintf(fd, "of a child\n") > 0);
+    CHECK(strstr(content(self, 0), "of a child") != NULL);
+    char moved[TEMPDIR_FILE_MAX + 8];
+    snprintf(moved, sizeof moved, "%s.9", self->path);
+    CHECK(rename(self->path, moved) == 0);
+    CHECK(!dp_log_sink_may_follow(self->path, fd)); /* It does again after the next line. */
+    dp_log_sink_reopen(self->sink);
+    dp_log(DP_LOG_INFO, "line", "anew=1");
+    CHECK(comes(self, "anew=1") && dp_log_sink_may_follow(self->path, fd));
+    close_sink(self);
+    close(fd);
+}
+
+static void what_is_no_file_of_this_name_is_not_followed(void **state)
+{
+    bench *self = *state;
+    const int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    CHECK(!dp_log_sink_may_follow("/dev/null", fd) && !dp_log_sink_may_follow(self->path, fd));
+    close(fd);
+}
+
 static void *log_many(void *who)
 {
     for (unsigned i = 0; i < 200; i++) {
@@ -260,6 +296,8 @@ static void a_log_that_cannot_be_opened_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        EACH(a_descriptor_that_leads_to_the_file_follows_it),
+        EACH(what_is_no_file_of_this_name_is_not_followed),
         EACH(lines_reach_the_file_in_order_and_the_end_waits_for_them),
         EACH(lines_of_several_threads_stay_whole),
         EACH(a_reader_that_does_not_read_holds_up_nobody_and_lines_are_counted),
