@@ -477,7 +477,7 @@ static int run(dp_config_live *live, int argc, char **argv, dp_log_sink *log, bo
     daemon->argc = argc;
     daemon->argv = argv;
     daemon->log = log;
-    daemon->started_ms = dp_unix_ms();
+    daemon->started_ms = dp_boot_ms();
     const int exit_status = run_daemon(daemon, again);
     sodium_free(daemon); /* Wipes it. */
     return exit_status;

@@ -29,8 +29,9 @@ typedef struct joining {
     dp_daemon *daemon;
     dp_call call;
     uv_timer_t timer;
-    uint64_t started_ms;
-    uint64_t waited_ms; /* the sum of the timer's settings so far */
+    uint64_t started_ms;  /* dp_boot_ms, as told_ms */
+    uint64_t first_event; /* since the join's begin */
+    uint64_t waited_ms;   /* the sum of the timer's settings so far */
     /* the driver that waits to be admitted: shows whether the node has left meanwhile */
     const dp_driver *driver;
     uint64_t told_ms; /* when the client was last told that it waits */
@@ -122,7 +123,7 @@ static const char *name_unknown(const joining *self)
     const dp_event_log *const log = self->daemon->event_log;
     for (uint32_t i = dp_event_log_entries(log); i-- > 0;) {
         const dp_event_log_entry *const entry = dp_event_log_entry_at(log, i);
-        if (entry->time_ms < self->started_ms) {
+        if (entry->id < self->first_event) {
             break;
         }
         if (strcmp(entry->name, "name.unknown") == 0) {
@@ -137,7 +138,7 @@ static void tell_tried(const joining *self, const dp_transport_stats *stats, cha
 {
     const dp_run_identity *facts = dp_driver_run_identity(self->daemon->driver);
     size_t at = (size_t)snprintf(why, size, "tried for %llu s",
-                                 (unsigned long long)(dp_unix_ms() - self->started_ms) / 1000);
+                                 (unsigned long long)(dp_boot_ms() - self->started_ms) / 1000);
     for (uint8_t i = 0; i < facts->n_addresses && at < size; i++) {
         char text[DP_ADDRESS_TEXT_MAX];
         dp_address_text(&facts->addresses[i], text);
@@ -296,7 +297,7 @@ static void reply_joined(joining *self)
         dp_pair_text(&map, "run", facts->name);
         dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
         dp_pair_u64(&map, "round", view.node.round);
-        dp_pair_u64(&map, "ms", dp_unix_ms() - self->started_ms);
+        dp_pair_u64(&map, "ms", dp_boot_ms() - self->started_ms);
         dp_group_end(&map);
         dp_call_end(&self->call, &packer);
     }
@@ -326,7 +327,7 @@ static void on_admission(uv_timer_t *timer)
         reply_joined(self);
         return;
     }
-    const uint64_t now_ms = dp_unix_ms();
+    const uint64_t now_ms = dp_boot_ms();
     if (now_ms >= self->told_ms + JOIN_TELL_MS) {
         self->told_ms = now_ms;
         dp_call_progress(&self->call, "admission",
@@ -346,7 +347,7 @@ static void on_join_following(void *context)
         return;
     }
     self->driver = self->daemon->driver;
-    self->told_ms = dp_unix_ms() - JOIN_TELL_MS + JOIN_QUIET_MS;
+    self->told_ms = dp_boot_ms() - JOIN_TELL_MS + JOIN_QUIET_MS;
     uv_timer_start(&self->timer, on_admission, JOIN_LOOK_MS, JOIN_LOOK_MS);
 }
 
@@ -428,7 +429,8 @@ static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const ch
     self->daemon = daemon;
     self->call = *call;
     self->timer.data = self;
-    self->started_ms = dp_unix_ms();
+    self->started_ms = dp_boot_ms();
+    self->first_event = dp_event_log_next_id(daemon->event_log);
     const dp_status status = open_by_token(daemon, token, name, &why);
     if (status != DP_OK) {
         daemon->driver = NULL;

@@ -475,7 +475,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     dp_pair_u64(&map, "pid", (uint64_t)getpid());
     dp_pair_text(&map, "version", DP_VERSION_TEXT);
     dp_pair_text(&map, "dir", daemon->config->dir);
-    dp_pair_u64(&map, "uptime_s", (dp_unix_ms() - daemon->started_ms) / 1000);
+    dp_pair_u64(&map, "uptime_s", (dp_boot_ms() - daemon->started_ms) / 1000);
     dp_pair_text(&map, "name",
                  daemon->driver != NULL ? dp_driver_run_identity(daemon->driver)->node_name
                                         : daemon->config->name);

@@ -54,7 +54,7 @@ typedef struct dp_daemon {
     dp_measured measured;
     dp_identity identity;
     uint64_t incarnation;
-    uint64_t started_ms;                     /* unix */
+    uint64_t started_ms;                     /* dp_boot_ms */
     dp_bandwidth_limiter *bandwidth_limiter; /* NULL: no limits */
     dp_suspension *suspension;               /* NULL: nothing suspends training */
     bool has_root; /* of the run that it created last: dp_daemon_root_of */

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -81,6 +82,14 @@ uint64_t dp_unix_ms(void)
     uv_timeval64_t now;
     return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000
                                       : 0;
+}
+
+uint64_t dp_boot_ms(void)
+{
+    struct timespec now = {0};
+    const int failed = clock_gettime(CLOCK_BOOTTIME, &now);
+    dp_assert(failed == 0);
+    return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
 }
 
 dp_status dp_event_log_open(dp_event_log **out, uv_loop_t *loop, dp_store_thread *store_thread,

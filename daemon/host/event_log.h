@@ -150,5 +150,7 @@ uint32_t dp_event_log_entries(const dp_event_log *event_log);
 uint64_t dp_event_log_next_id(const dp_event_log *event_log);
 
 uint64_t dp_unix_ms(void);
+/* For spans of time: never jumps, and advances also while the machine sleeps. */
+uint64_t dp_boot_ms(void);
 
 #endif

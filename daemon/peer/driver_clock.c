@@ -2,21 +2,11 @@
  * correction if a majority agrees. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "daemon/peer/driver_inside.h"
 
 enum { TELL_AGAIN_MS = 60 * 1000 };
-
-/* Also advances while the machine sleeps, and never jumps. */
-static uint64_t steady_ms(void)
-{
-    struct timespec now = {0};
-    const int failed = clock_gettime(CLOCK_BOOTTIME, &now);
-    dp_assert(failed == 0);
-    return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
-}
 
 static bool is_member(void *context, const dp_peer *peer)
 {
@@ -35,7 +25,7 @@ static bool some_differ(const dp_driver *driver, uint64_t wall_ms)
 {
     const dp_wall_roster everybody = {.members = 0};
     dp_wall_view view;
-    dp_wall_look(&driver->wall, wall_ms, steady_ms(), &everybody, &view);
+    dp_wall_look(&driver->wall, wall_ms, dp_boot_ms(), &everybody, &view);
     return view.agree < view.met || view.ahead_ms >= DP_WALL_AGREE_MS ||
            view.ahead_ms <= -DP_WALL_AGREE_MS;
 }
@@ -71,7 +61,7 @@ void dp_driver_clock_tick(dp_driver *driver)
         dp_node_look(driver->node, &view);
         roster.members = view.members;
     }
-    dp_wall_look(&driver->wall, wall_ms, steady_ms(), &roster, &driver->clock);
+    dp_wall_look(&driver->wall, wall_ms, dp_boot_ms(), &roster, &driver->clock);
     tell_correction(driver, before_ms);
 }
 
@@ -123,7 +113,7 @@ bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, 
         return true;
     }
     if (peer != NULL) {
-        dp_wall_meet(&driver->wall, peer, peer_ms, steady_ms());
+        dp_wall_meet(&driver->wall, peer, peer_ms, dp_boot_ms());
         dp_driver_clock_tick(driver);
     }
     if (ahead_ms > (int64_t)DP_CERT_SKEW_MS || ahead_ms < -(int64_t)DP_CERT_SKEW_MS) {

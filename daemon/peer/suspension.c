@@ -59,13 +59,6 @@ struct dp_suspension {
     dp_card_yielding yielding;
 };
 
-static uint64_t system_steady_ms(void)
-{
-    struct timespec now = {0};
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static int64_t ahead_ms(const dp_suspension *suspension)
 {
     return (int64_t)suspension->clocks.wall_ms() - (int64_t)suspension->clocks.steady_ms();
@@ -516,7 +509,7 @@ static void on_timer(uv_timer_t *timer)
 dp_status dp_suspension_open(dp_suspension **out, dp_daemon *daemon,
                              const dp_suspension_clocks *clocks)
 {
-    static const dp_suspension_clocks of_system = {dp_unix_ms, system_steady_ms};
+    static const dp_suspension_clocks of_system = {dp_unix_ms, dp_boot_ms};
     dp_suspension *suspension = dp_alloc(1, sizeof *suspension);
     if (suspension == NULL) {
         return DP_NOMEM;

@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -83,6 +84,24 @@ class Clock(SystemTest):
         self.assertNotIn("clock", third.run())
         self.counted(third)
         self.assertNotIn("clock.corrected", self.log(first) + self.log(second))
+
+    def test_a_clock_that_is_set_back_while_a_node_runs_or_joins_changes_no_span(self):
+        first, token = self.found()
+        node = self.folder.node("second")
+        self.wrong(node, 0)
+        node.start()
+        first.process.send_signal(signal.SIGSTOP) # it accepts, and does not answer
+        joining = subprocess.Popen(node.command("join", "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        joining.stdin.write(token)
+        joining.stdin.close()
+        wait_for(lambda: node.ask("status")["state"] == "joining", PATIENCE_S, "it joins")
+        self.wrong(node, -MINUTE_S)
+        first.process.send_signal(signal.SIGCONT)
+        self.assertEqual(joining.wait(PATIENCE_S), 0)
+        told = json.loads(joining.stdout.read().splitlines()[-1])
+        joining.stdout.close()
+        self.assertLess(told["ms"], 1000 * PATIENCE_S)
+        self.assertLess(node.ask("status")["uptime_s"], 2 * PATIENCE_S)
 
     def test_a_clock_that_is_behind_by_days_is_named_on_both_sides_and_not_followed(self):
         first, _, third = self.three()

@@ -103,7 +103,7 @@ static inline void house_open(struct house *house)
                                 .store = house->shelf.store,
                                 .identity = party_of()->identities[0],
                                 .incarnation = 1,
-                                .started_ms = dp_unix_ms()};
+                                .started_ms = dp_boot_ms()};
     house_open_rows(house);
 }
 
