@@ -60,29 +60,71 @@ static dp_status make_ready(dp_store *store, dp_store_report *report)
     return dp_store_put(store, READY_KEY, dp_view_text("1"));
 }
 
-static dp_status open_chunks(dp_store *store, dp_store_report *report)
+static bool is_suspect(dp_store *store)
 {
-    uint32_t from = 0;
-    char moved[64] = "";
-    dp_status status = dp_store_file_open(store, &store->chunks, &dp_store_chunks_file, &from);
     dp_buf flag;
     dp_buf_init(&flag, 16);
     const bool suspect = dp_store_get(store, DP_STORE_SUSPECT_KEY, &flag) == DP_OK;
     dp_buf_close(&flag);
-    if (status == DP_OK && !suspect) {
+    return suspect;
+}
+
+/* Sets a damaged chunks.db aside and copies its rows into a new one. */
+static dp_status salvage(dp_store *store, dp_store_report *report)
+{
+    uint32_t from = 0;
+    char moved[64] = "";
+    dp_sql_close(&store->chunks);
+    DP_TRY(dp_dir_aside_name(&store->dir, dp_store_chunks_file.name, moved));
+    DP_TRY(dp_store_salvage_begin(store, moved));
+    DP_TRY(dp_store_file_set_aside(store, &dp_store_chunks_file, moved));
+    DP_TRY(dp_store_file_open(store, &store->chunks, &dp_store_chunks_file, &from));
+    report->chunks_rebuilt = true;
+    return dp_store_salvage(store, moved, report);
+}
+
+/* Copies the rest of moved after a crash. opened: of the new chunks.db, which holds nothing but
+ * copies: if it is damaged, too, it is begun anew. */
+static dp_status go_on_salvaging(dp_store *store, const char *moved, dp_status opened,
+                                 dp_store_report *report)
+{
+    uint32_t from = 0;
+    report->chunks_rebuilt = true;
+    const dp_status status = opened == DP_OK ? dp_store_salvage(store, moved, report) : opened;
+    if (!damaged(status) || (opened == DP_OK && store->chunks.failed != DP_CORRUPT)) {
+        return status;
+    }
+    dp_chunk_abandon(store);
+    dp_chunk_done(store);
+    dp_sql_close(&store->chunks);
+    DP_TRY(dp_store_salvage_begin(store, moved));
+    DP_TRY(dp_dir_release(&store->dir, dp_store_chunks_file.name));
+    DP_TRY(dp_store_file_open(store, &store->chunks, &dp_store_chunks_file, &from));
+    return dp_store_salvage(store, moved, report);
+}
+
+static dp_status open_chunks(dp_store *store, dp_store_report *report)
+{
+    uint32_t from = 0;
+    char moved[64] = "";
+    dp_store_salvage_end(store);
+    dp_store_salvage_name(store, DP_STORE_SALVAGE_KEY, moved);
+    const dp_status status =
+        dp_store_file_open(store, &store->chunks, &dp_store_chunks_file, &from);
+    if (status != DP_OK && !damaged(status)) {
+        return status;
+    }
+    if (moved[0] != '\0' && dp_dir_has(&store->dir, moved)) {
+        return go_on_salvaging(store, moved, status, report);
+    }
+    /* With a name, but no such file, a crash came before the renaming; the index is cleared. */
+    if (status == DP_OK && !is_suspect(store) && moved[0] == '\0') {
         int64_t has_objects = 0;
         DP_TRY(dp_sql_number(&store->meta, "SELECT EXISTS(SELECT 1 FROM object)", &has_objects));
         report->chunks_rebuilt = from == 0 && has_objects != 0;
         return DP_OK;
     }
-    if (status != DP_OK && !damaged(status)) {
-        return status;
-    }
-    dp_sql_close(&store->chunks);
-    DP_TRY(dp_store_file_set_aside(store, &dp_store_chunks_file, moved));
-    DP_TRY(dp_store_file_open(store, &store->chunks, &dp_store_chunks_file, &from));
-    report->chunks_rebuilt = true;
-    return dp_store_salvage(store, moved, report);
+    return salvage(store, report);
 }
 
 static void open_ballast(dp_store *store)

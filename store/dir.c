@@ -301,21 +301,28 @@ bool dp_dir_has(const dp_dir *dir, const char *name)
     return fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-dp_status dp_dir_set_aside(const dp_dir *dir, const char *name, char moved[64])
+dp_status dp_dir_aside_name(const dp_dir *dir, const char *name, char moved[64])
 {
     char target[64];
     for (int n = 1; n <= SET_ASIDE_MAX; n++) {
         snprintf(target, sizeof target, "%.40s.corrupt-%d", name, n);
-        if (dp_dir_has(dir, target)) {
-            continue;
+        if (!dp_dir_has(dir, target)) {
+            memcpy(moved, target, sizeof target);
+            return DP_OK;
         }
-        if (renameat(dir->fd, name, dir->fd, target) != 0 || fsync(dir->fd) != 0) {
-            return disk_status();
-        }
-        memcpy(moved, target, sizeof target);
-        return DP_OK;
     }
     return DP_TOOBIG;
+}
+
+dp_status dp_dir_set_aside(const dp_dir *dir, const char *name, char moved[64])
+{
+    char target[64];
+    DP_TRY(dp_dir_aside_name(dir, name, target));
+    if (renameat(dir->fd, name, dir->fd, target) != 0 || fsync(dir->fd) != 0) {
+        return disk_status();
+    }
+    memcpy(moved, target, sizeof target);
+    return DP_OK;
 }
 
 dp_status dp_dir_free_bytes(const dp_dir *dir, uint64_t *bytes)

@@ -39,7 +39,9 @@ DP_MUST dp_status dp_dir_check_private(const char *path, dp_why *why);
 /* path = dir/name. name has at most 62 characters; dp_dir_open keeps room for it. */
 void dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX]);
 bool dp_dir_has(const dp_dir *dir, const char *name);
-/* Renames name to the first free name.corrupt-N and writes that name to moved. DP_NOTFOUND. */
+/* The first free name.corrupt-N. DP_TOOBIG: there are too many of them. */
+DP_MUST dp_status dp_dir_aside_name(const dp_dir *dir, const char *name, char moved[64]);
+/* Renames name to that name and writes it to moved. DP_NOTFOUND. */
 DP_MUST dp_status dp_dir_set_aside(const dp_dir *dir, const char *name, char moved[64]);
 /* Free bytes of this disk for an unprivileged user. */
 DP_MUST dp_status dp_dir_free_bytes(const dp_dir *dir, uint64_t *bytes);

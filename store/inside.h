@@ -11,6 +11,10 @@
 #define DP_STORE_RESERVE_NAME "reserve.bin"
 #define DP_STORE_SUSPECT_KEY                                                                       \
     "store/chunks_suspect" /* kv: chunks.db contradicted itself; salvage at next start. */
+/* kv: the name of a damaged chunks.db whose rows are being copied into the new one ... */
+#define DP_STORE_SALVAGE_KEY "store/salvage"
+/* ... and of one whose rows have been copied, which is to be deleted. */
+#define DP_STORE_SALVAGED_KEY "store/salvaged"
 
 /* Chunks written in the open transaction of chunks.db and not yet named in meta.db. */
 typedef struct dp_chunk_batch {
@@ -94,8 +98,15 @@ DP_MUST dp_status dp_store_recover(dp_store *store, dp_store_report *report);
 /* After meta.db was rebuilt empty: indexes every chunk that verifies and every object whose recipe
  * exists. */
 DP_MUST dp_status dp_store_reindex(dp_store *store, dp_store_report *report);
-/* Copies the readable rows of a damaged chunks.db, now called moved, into the new one, then removes
- * it. */
+/* Before a damaged chunks.db is renamed to moved: records that its rows are to be copied, and
+ * clears the index. A crash from here on leaves the rest to the next start. */
+DP_MUST dp_status dp_store_salvage_begin(dp_store *store, const char *moved);
+/* Copies the readable rows of a damaged chunks.db, now called moved, into the new one, except those
+ * that it has, then removes it. */
 DP_MUST dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report);
+/* Removes a file whose rows have been copied, if a crash has left one. */
+void dp_store_salvage_end(dp_store *store);
+/* The name under a key above; "" if there is none. */
+void dp_store_salvage_name(dp_store *store, const char *key, char moved[64]);
 
 #endif

@@ -319,6 +319,10 @@ static dp_status copy_rows(dp_store *store, dp_sql *old, const char *sql, uint8_
     dp_status status = dp_query_next(&query);
     while (status == DP_OK) {
         const dp_hash hash = dp_column_hash(&query, 0);
+        if (dp_chunk_find(store, &hash, NULL, NULL) == DP_OK) {
+            status = dp_query_next(&query);
+            continue; /* From the other direction, or before a crash. */
+        }
         const dp_view data = dp_column_view(&query, 1);
         const bool fits = data.size > 0 && data.size <= DP_CHUNK_BYTES_MAX;
         const dp_hash leaf = fits ? dp_chunk_leaf(data) : (dp_hash){0};
@@ -337,13 +341,33 @@ static dp_status copy_rows(dp_store *store, dp_sql *old, const char *sql, uint8_
     return status;
 }
 
-static dp_status clear_index_body(dp_store *store, void *context)
+void dp_store_salvage_name(dp_store *store, const char *key, char moved[64])
+{
+    dp_buf name;
+    dp_buf_init(&name, 63);
+    moved[0] = '\0';
+    if (dp_store_get(store, key, &name) == DP_OK && name.size > 0) {
+        memcpy(moved, name.data, name.size);
+        moved[name.size] = '\0';
+    }
+    dp_buf_close(&name);
+}
+
+static dp_status begin_body(dp_store *store, void *context)
 {
     static const char sql[] = "DELETE FROM chunk_ix";
-    (void)context;
     dp_query query = dp_query_of(&store->meta, sql);
     DP_TRY(dp_query_run(&query));
-    return mark_incomplete(store);
+    DP_TRY(mark_incomplete(store));
+    DP_TRY(dp_store_delete(store, DP_STORE_SALVAGED_KEY)); /* This name may be the same. */
+    return dp_store_put(store, DP_STORE_SALVAGE_KEY, dp_view_text((const char *)context));
+}
+
+dp_status dp_store_salvage_begin(dp_store *store, const char *moved)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", moved);
+    return dp_store_atomically(store, begin_body, name);
 }
 
 static dp_status salvaged_body(dp_store *store, void *context)
@@ -351,10 +375,23 @@ static dp_status salvaged_body(dp_store *store, void *context)
     static const char sql[] = "UPDATE object SET complete=1 WHERE complete=0 AND NOT EXISTS(SELECT "
                               "1 FROM part p WHERE p.object_id=object.id"
                               " AND NOT EXISTS(SELECT 1 FROM chunk_ix x WHERE x.hash=p.hash))";
-    (void)context;
     dp_query query = dp_query_of(&store->meta, sql);
     DP_TRY(dp_query_run(&query));
+    DP_TRY(dp_store_delete(store, DP_STORE_SALVAGE_KEY));
+    DP_TRY(dp_store_put(store, DP_STORE_SALVAGED_KEY, dp_view_text((const char *)context)));
     return dp_store_delete(store, DP_STORE_SUSPECT_KEY);
+}
+
+void dp_store_salvage_end(dp_store *store)
+{
+    char moved[64];
+    dp_store_salvage_name(store, DP_STORE_SALVAGED_KEY, moved);
+    if (moved[0] == '\0') {
+        return;
+    }
+    if (!dp_dir_has(&store->dir, moved) || dp_dir_release(&store->dir, moved) == DP_OK) {
+        DP_IGNORE(dp_store_delete(store, DP_STORE_SALVAGED_KEY)); /* Otherwise at the next start. */
+    }
 }
 
 dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report)
@@ -365,8 +402,8 @@ dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *
     uint8_t *scratch = NULL;
     dp_sql old = {0};
     dp_dir_join(&store->dir, moved, path);
+    char name[64];
     DP_TRY(dp_store_scratch(store, &scratch));
-    DP_TRY(dp_store_atomically(store, clear_index_body, NULL));
     dp_status status = dp_sql_open(&old, path, store->options.vfs);
     if (status == DP_OK) {
         dp_sql_tolerate(&old);
@@ -382,6 +419,8 @@ dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *
     /* Copied as far as the damage and the disk allowed. Nothing in the old file is of use any
      * more. */
     DP_TRY(dp_chunk_flush(store));
-    DP_TRY(dp_store_atomically(store, salvaged_body, NULL));
-    return dp_dir_release(&store->dir, moved);
+    snprintf(name, sizeof name, "%s", moved);
+    DP_TRY(dp_store_atomically(store, salvaged_body, name));
+    dp_store_salvage_end(store);
+    return DP_OK;
 }

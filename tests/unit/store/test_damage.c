@@ -350,6 +350,103 @@ static void chunks_that_cannot_be_marked_on_a_full_disk_stay(void **state)
     shelf_close(&s);
 }
 
+enum { SALVAGED = 12, SALVAGED_BYTES = 30000, SALVAGE_OPS_MAX = 2000 };
+
+/* Leaves a closed store of some objects whose chunks.db is salvaged at the next start. */
+static void shelf_to_salvage(shelf *s, dp_hash roots[SALVAGED])
+{
+    shelf_open(s);
+    for (uint64_t i = 0; i < SALVAGED; i++) {
+        roots[i] = put_noise(s->store, i, SALVAGED_BYTES, DP_PIN_BLOB, 1);
+    }
+    CHECK_OK(dp_store_put(s->store, DP_STORE_SUSPECT_KEY, dp_view_text("1")));
+    dp_store_close(s->store);
+    s->store = NULL;
+    s->options.batch_bytes = 2 * SALVAGED_BYTES; /* several transactions */
+}
+
+/* Nothing is lost, and no file is left over. */
+static void check_salvaged(shelf *s, const dp_hash roots[SALVAGED])
+{
+    for (uint64_t i = 0; i < SALVAGED; i++) {
+        assert_true(holds_noise(s->store, &roots[i], i, SALVAGED_BYTES));
+    }
+    for (int n = 1; n <= 3; n++) {
+        char name[64];
+        snprintf(name, sizeof name, "chunks.db.corrupt-%d", n);
+        assert_int_not_equal(access(shelf_file(s, name), F_OK), 0);
+    }
+    int64_t rows = 0;
+    CHECK_OK(dp_sql_number(&s->store->chunks, "SELECT count(*) FROM chunk", &rows));
+    assert_int_equal(rows, SALVAGED);
+}
+
+/* The power is cut at this operation of the start; false: the start has fewer. */
+static bool cut_of_a_salvage(uint64_t at)
+{
+    dp_hash roots[SALVAGED];
+    shelf s;
+    shelf_to_salvage(&s, roots);
+    s.options.vfs = "fault";
+    fault_set(FAULT_CUT, at, NULL);
+    const dp_status status = dp_store_open(&s.store, s.path, &s.options, NULL, NULL);
+    const bool cut = fault.ops >= at;
+    assert_true(cut || status == DP_OK);
+    fault.dead = true; /* Closing writes nothing more. */
+    dp_store_close(s.store);
+    s.store = NULL;
+    fault_settle(at);
+    s.options.vfs = NULL;
+    shelf_reopen(&s);
+    check_salvaged(&s, roots);
+    shelf_reopen(&s);
+    assert_false(s.report.chunks_rebuilt);
+    check_salvaged(&s, roots);
+    shelf_close(&s);
+    return cut;
+}
+
+static void a_salvage_that_a_power_cut_ends_goes_on_at_the_next_start(void **state)
+{
+    (void)state;
+    uint64_t at = 1;
+    while (at < SALVAGE_OPS_MAX && cut_of_a_salvage(at)) {
+        at++;
+    }
+    assert_in_range(at, 20, SALVAGE_OPS_MAX - 1);
+}
+
+/* A salvage stopped after some rows; then the new file is damaged, too, or the file of a salvage
+ * that was complete is still there. */
+static void what_a_cut_salvage_leaves_is_used_or_removed(void **state)
+{
+    dp_hash roots[SALVAGED];
+    shelf s;
+    (void)state;
+    shelf_to_salvage(&s, roots);
+    s.options.vfs = "fault";
+    fault_set(FAULT_CUT, 60, NULL);
+    CHECK(dp_store_open(&s.store, s.path, &s.options, NULL, NULL) != DP_OK);
+    fault_settle(1);
+    s.options.vfs = NULL;
+    assert_int_equal(access(shelf_file(&s, "chunks.db.corrupt-1"), F_OK), 0);
+    FILE *file = fopen(shelf_file(&s, "chunks.db"), "we");
+    assert_non_null(file);
+    for (int i = 0; i < 100; i++) {
+        fputs("no database", file);
+    }
+    fclose(file);
+    shelf_reopen(&s);
+    check_salvaged(&s, roots);
+    CHECK_OK(dp_store_put(s.store, DP_STORE_SALVAGED_KEY, dp_view_text("chunks.db.corrupt-2")));
+    file = fopen(shelf_file(&s, "chunks.db.corrupt-2"), "we");
+    assert_non_null(file);
+    fclose(file);
+    shelf_reopen(&s);
+    check_salvaged(&s, roots);
+    shelf_close(&s);
+}
+
 static void a_damaged_meta_db_never_crashes_and_never_lies(void **state)
 {
     (void)state;
@@ -376,6 +473,8 @@ int main(void)
         cmocka_unit_test(an_index_that_cannot_be_rebuilt_on_a_full_disk_leaves_its_file),
         cmocka_unit_test(chunks_whose_table_cannot_be_read_are_begun_anew),
         cmocka_unit_test(chunks_that_cannot_be_marked_on_a_full_disk_stay),
+        cmocka_unit_test(a_salvage_that_a_power_cut_ends_goes_on_at_the_next_start),
+        cmocka_unit_test(what_a_cut_salvage_leaves_is_used_or_removed),
         cmocka_unit_test(a_damaged_meta_db_never_crashes_and_never_lies),
         cmocka_unit_test(a_damaged_chunks_db_never_crashes_and_never_lies),
     };
