@@ -34,7 +34,7 @@ typedef struct dp_cuda_device {
     void *is_over_context;
     bool lost;      /* a call failed in a way that stays */
     bool capturing; /* work on the compute stream becomes a graph (graph.h) */
-    dp_why problem; /* of the last call that failed */
+    dp_why problem; /* of the last call that failed, also for a lack of memory */
 } dp_cuda_device;
 
 /* Cards that the driver shows; 0 with a sentence: no driver, one too old, no card. */

@@ -300,6 +300,7 @@ static dp_status take_memory(dp_engine *e, dp_why *why)
                           e->device.properties.name, bytes / MIB);
     }
     DP_TRY(status);
+    e->device.problem = (dp_why){{0}}; /* of memory that was asked for before it shrank */
     e->held = bytes;
     dp_cuda_arena arena = {.base = e->memory};
     e->net.layers = e->layers;

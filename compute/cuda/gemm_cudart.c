@@ -182,11 +182,11 @@ dp_status dp_cuda_gemm_open(dp_cuda_gemm **out, dp_cuda_device *device, const ch
         return DP_NOMEM;
     }
     g->device = device;
-    const dp_status status = open_gemm(g, cache, why);
+    dp_why own = {{0}};
+    const dp_status status = open_gemm(g, cache, &own);
     if (status != DP_OK) {
-        if (device->problem.text[0] != '\0') {
-            DP_IGNORE(dp_why_set(why, status, "%s", device->problem.text));
-        }
+        DP_IGNORE(
+            dp_why_set(why, status, "%s", own.text[0] != '\0' ? own.text : device->problem.text));
         dp_cuda_gemm_close(g);
         return status;
     }

@@ -18,9 +18,10 @@ static dp_status device(uint32_t index, dp_device *out, dp_why *why)
     return dp_cuda_device_look(dp_cuda_api_of(), index, out, why);
 }
 
+/* A lack of memory has a sentence too, which create tells; the engine goes on without. */
 static const char *problem(const dp_engine *e)
 {
-    return e->device.problem.text;
+    return e->device.lost ? e->device.problem.text : "";
 }
 
 static const dp_backend *table(void)

@@ -335,11 +335,13 @@ static dp_status dispatch(dp_worker *w, const dp_worker_command *c, dp_why *why)
     return handlers[kind].run(w, c, why);
 }
 
-/* After the answer: a device that is gone stays gone for this process. */
+/* After the answer: a device that is gone stays gone for this process. Its failures are DP_IO
+ * (backend.h); every other status has a reason of its own. */
 static dp_status answer_and_judge(const dp_worker *w, dp_trainer_kind of, dp_status status,
                                   const dp_why *why)
 {
-    const char *const problem = w->trainer != NULL ? dp_trainer_problem(w->trainer) : "";
+    const bool by_device = status == DP_IO && w->trainer != NULL;
+    const char *const problem = by_device ? dp_trainer_problem(w->trainer) : "";
     dp_why told = *why;
     if (problem[0] != '\0') {
         DP_IGNORE(dp_why_set(&told, status, "%.400s", problem)); /* Known already. */

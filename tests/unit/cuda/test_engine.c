@@ -446,6 +446,7 @@ static uint64_t round_sum(size_t memory, uint64_t memory_max)
     CHECK_OK(cuda->apply(e, &(dp_consensus_items){.blobs = blobs, .q = q, .n = 2}, &outer, &seen));
     CHECK_OK(cuda->settle(e, blobs[0], 20000, 0.95F));
     CHECK_OK(cuda->mix(e, blobs, 0.375, &value));
+    CHECK(cuda->problem(e)[0] == '\0'); /* A lack of memory was no failure. */
     for (int v = 0; v < DP_VECTORS; v++) {
         const float *const x = cuda->values(e, (dp_vector)v);
         CHECK(x != NULL);
