@@ -14,7 +14,9 @@
 
 #include "compute/cuda/device.h"
 
-enum { DP_CUDA_GRAPHS_MAX = 8 /* shapes of one run; beyond that the oldest goes */ };
+/* Shapes of one run: the numbers of rows of a micro-batch (trainer_steps.c has 13 at most), the
+ * update, evaluations. Beyond that the oldest goes. */
+enum { DP_CUDA_GRAPHS_MAX = 16 };
 
 typedef struct dp_cuda_graph {
     uint64_t key;         /* 0: free */

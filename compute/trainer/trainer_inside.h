@@ -105,6 +105,7 @@ struct dp_trainer {
     uint32_t rows_done;   /* of the step under way */
     uint32_t rows_next;   /* of the next micro-batch */
     uint32_t rows_max;    /* of any */
+    uint32_t rows_seen;   /* numbers of rows that a micro-batch has had, as bits */
     double step_loss;     /* sum over the targets of the step under way */
     uint64_t step_losses; /* these targets */
     uint64_t computed_us; /* since open */

@@ -33,14 +33,60 @@ static dp_status skip_step(dp_trainer *t, dp_trainer_last last)
     return dp_trainer_drop_step(t);
 }
 
+/* ---- Rows of a micro-batch. */
+
+/* Beside peers the clock decides how many rows go at a time, and a device searches for algorithms
+ * and keeps a graph for each number: so there are few numbers, rows_max and the powers of two below
+ * it, which are 13 at most. A trainer alone has always the same. */
+static uint32_t count_of(const dp_trainer *t, uint32_t rows)
+{
+    uint32_t power = 1;
+    if (t->alone || rows >= t->rows_max) {
+        return rows;
+    }
+    while (power <= rows / 2) {
+        power *= 2;
+    }
+    return power;
+}
+
+_Static_assert(DP_GPT_ROWS_MAX == 1 << 12, "13 numbers of rows");
+
+static dp_loader_place next_place(const dp_trainer *t)
+{
+    const uint32_t left = t->manifest.batch_rows - t->rows_done;
+    const uint32_t most = left < t->rows_next ? left : t->rows_next;
+    const dp_loader_place place = dp_trainer_next_place(t, count_of(t, most));
+    return dp_trainer_next_place(t, count_of(t, place.rows)); /* Less where a lease ends. */
+}
+
+/* True once for each number of rows: the device may have searched then. */
+static bool is_first(dp_trainer *t, uint32_t rows)
+{
+    uint32_t bit = rows == t->rows_max ? 31 : 0;
+    while (rows < t->rows_max && rows >> bit > 1) {
+        bit++;
+    }
+    const bool first = (t->rows_seen >> bit & 1U) == 0;
+    t->rows_seen |= UINT32_C(1) << bit;
+    return first;
+}
+
 /* Rows of the next micro-batch from the time that the last one took; at most twice as many. */
 static void size_next(dp_trainer *t, uint32_t rows, uint64_t took_us)
 {
+    const bool first = is_first(t, rows);
+    if (rows < count_of(t, t->rows_next) && took_us < MICRO_US) {
+        return; /* The rest of a batch or of a lease says nothing about more rows. */
+    }
     uint64_t fit = took_us == 0 ? t->rows_max : (uint64_t)rows * MICRO_US / took_us;
     fit = fit > 2 * (uint64_t)rows ? 2 * (uint64_t)rows : fit;
     fit = fit > t->rows_max ? t->rows_max : fit;
+    fit = first && fit < t->rows_next ? t->rows_next : fit;
     t->rows_next = fit == 0 ? 1 : (uint32_t)fit;
 }
+
+/* ---- Steps. */
 
 static double scheduled_rate(const dp_trainer *t)
 {
@@ -171,9 +217,7 @@ dp_status dp_trainer_work(dp_trainer *t)
     }
     const uint32_t batch_rows = t->manifest.batch_rows;
     const size_t length = t->manifest.context;
-    const uint32_t left = batch_rows - t->rows_done;
-    const dp_loader_place place =
-        dp_trainer_next_place(t, left < t->rows_next ? left : t->rows_next);
+    const dp_loader_place place = next_place(t);
     const uint32_t rows = place.rows;
     dp_loader_rows loaded;
     DP_TRY(dp_loader_take(t->loader, &place, &loaded));
