@@ -126,7 +126,8 @@ uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why)
     return count < DP_CUDA_DEVICES_MAX ? (uint32_t)count : DP_CUDA_DEVICES_MAX;
 }
 
-static dp_status open_card(dp_cuda_device *device, const dp_cuda_api *api, uint32_t index,
+/* Opens no context. */
+static dp_status find_card(dp_cuda_device *device, const dp_cuda_api *api, uint32_t index,
                            dp_why *why)
 {
     *device = (dp_cuda_device){.api = api, .index = (int)index, .wait_ms = DP_CUDA_WAIT_MS};
@@ -138,7 +139,8 @@ static dp_status open_card(dp_cuda_device *device, const dp_cuda_api *api, uint3
         return dp_why_set(why, DP_BADARG, "there is no card %" PRIu32 ", only 0 to %" PRIu32, index,
                           count - 1);
     }
-    DP_TRY(DP_CUDA(device, device_properties, device->index, &device->properties));
+    DP_TRY(dp_cuda_check(device, api->device_properties(device->index, &device->properties),
+                         "device_properties", __FILE__, __LINE__));
     device->properties.name[sizeof device->properties.name - 1] = '\0';
     const int arch = 10 * device->properties.major + device->properties.minor;
     if (arch < DP_CUDA_ARCH_MIN) {
@@ -148,7 +150,13 @@ static dp_status open_card(dp_cuda_device *device, const dp_cuda_api *api, uint3
                           device->properties.name, device->properties.major,
                           device->properties.minor, DP_CUDA_ARCH_MIN / 10, DP_CUDA_ARCH_MIN % 10);
     }
-    const int error = go_to(api, device->index);
+    return DP_OK;
+}
+
+/* Of a card that was found: with its context, which takes hundreds of MiB of it. */
+static dp_status enter_card(dp_cuda_device *device, dp_why *why)
+{
+    const int error = go_to(device->api, device->index);
     if (error == DP_CUDA_CARD_TAKEN) {
         return dp_why_set(why, DP_BUSY, "%s: %s", device->properties.name, advice_of(error));
     }
@@ -164,23 +172,47 @@ static dp_status told(const dp_cuda_device *device, dp_status status, dp_why *wh
     return dp_why_set(why, status, "%s", device->problem.text);
 }
 
+static dp_status room_of(dp_cuda_device *device, uint64_t *room, dp_why *why)
+{
+    size_t free_bytes = 0;
+    size_t total = 0;
+    DP_TRY(enter_card(device, why));
+    DP_TRY(DP_CUDA(device, mem_info, &free_bytes, &total));
+    *room = free_bytes;
+    return DP_OK;
+}
+
+dp_status dp_cuda_device_room(const dp_cuda_api *api, uint32_t index, uint64_t *room,
+                              uint64_t *total, dp_why *why)
+{
+    dp_cuda_device device;
+    dp_status status = find_card(&device, api, index, why);
+    if (status == DP_OK) {
+        status = room_of(&device, room, why);
+    }
+    if (status == DP_OK) {
+        *total = device.properties.memory;
+    }
+    return told(&device, status, why);
+}
+
 dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device *out, dp_why *why)
 {
     dp_cuda_device device;
-    size_t room = 0;
-    size_t total = 0;
-    dp_status status = open_card(&device, api, index, why);
-    if (status == DP_OK) {
-        status = DP_CUDA(&device, mem_info, &room, &total);
-    }
+    dp_status status = find_card(&device, api, index, why);
     if (status != DP_OK) {
         return told(&device, status, why);
     }
     dp_device found = {.memory_total = device.properties.memory,
-                       .memory_usable = room,
                        .taken = dp_cuda_is_claimed(&device.properties)};
     snprintf(found.name, sizeof found.name, "%s", device.properties.name);
     dp_nvml_look(device.properties.bus, &found);
+    if (found.memory_usable == 0) {
+        DP_TRY(told(&device, room_of(&device, &found.memory_usable, why), why));
+    }
+    if (found.memory_usable > found.memory_total) { /* The card is a part of what NVML knows. */
+        found.memory_usable = found.memory_total;
+    }
     *out = found;
     return DP_OK;
 }
@@ -199,7 +231,10 @@ static dp_status open_streams(dp_cuda_device *device)
 dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api, uint32_t index,
                               dp_why *why)
 {
-    dp_status status = open_card(device, api, index, why);
+    dp_status status = find_card(device, api, index, why);
+    if (status == DP_OK) {
+        status = enter_card(device, why);
+    }
     if (status == DP_OK) {
         status = open_streams(device);
     }

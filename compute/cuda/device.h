@@ -39,9 +39,14 @@ typedef struct dp_cuda_device {
 
 /* Cards that the driver shows; 0 with a sentence: no driver, one too old, no card. */
 uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why);
-/* Name, memory, heat and power of one; opens no context of its own for longer than the call. */
+/* Name, memory, heat and power of one. Opens no context, unless NVML does not tell the memory that
+ * is free: a process that looks at cards of others must take none of theirs. */
 DP_MUST dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device *out,
                                       dp_why *why);
+/* Bytes of the card that this process could take, and of all. Opens its context, so that they are
+ * without it. Statuses of dp_cuda_device_open. */
+DP_MUST dp_status dp_cuda_device_room(const dp_cuda_api *api, uint32_t index, uint64_t *room,
+                                      uint64_t *total, dp_why *why);
 /* DP_BADARG: no such card; DP_UNSUPPORTED: its architecture; DP_BUSY: another process has it for
  * itself; DP_IO. Each with a sentence. dp_cuda_device_close may follow in every case. */
 DP_MUST dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api,

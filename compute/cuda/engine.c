@@ -164,10 +164,11 @@ static dp_status too_small(const dp_plan *plan, const dp_plan_request *request, 
 /* share: as card_share of the request. */
 static dp_status budget_of(uint32_t index, uint32_t share, uint64_t *budget, dp_why *why)
 {
-    dp_device device;
-    DP_TRY(dp_cuda_device_look(dp_cuda_api_of(), index, &device, why));
-    const uint64_t granted = share != 0 ? device.memory_total / 100 * share : UINT64_MAX;
-    *budget = usable(granted < device.memory_usable ? granted : device.memory_usable);
+    uint64_t room = 0;
+    uint64_t total = 0;
+    DP_TRY(dp_cuda_device_room(dp_cuda_api_of(), index, &room, &total, why));
+    const uint64_t granted = share != 0 ? total / 100 * share : UINT64_MAX;
+    *budget = usable(granted < room ? granted : room);
     return DP_OK;
 }
 

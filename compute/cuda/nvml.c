@@ -13,6 +13,12 @@ typedef struct utilization {
     unsigned memory;
 } utilization;
 
+typedef struct memory {
+    unsigned long long total; /* bytes */
+    unsigned long long unused;
+    unsigned long long used;
+} memory;
+
 typedef struct process {
     unsigned pid;
     unsigned long long bytes;
@@ -28,6 +34,7 @@ typedef struct library {
     int (*temperature)(void *device, int sensor, unsigned *celsius);
     int (*power)(void *device, unsigned *milliwatts);
     int (*rates)(void *device, utilization *out);
+    int (*memory)(void *device, memory *out);
     int (*processes)(void *device, unsigned *count, process *out);
 } library;
 
@@ -51,6 +58,7 @@ static bool library_open(library *l)
                        find(l->handle, "nvmlDeviceGetTemperature", &l->temperature) &&
                        find(l->handle, "nvmlDeviceGetPowerUsage", &l->power) &&
                        find(l->handle, "nvmlDeviceGetUtilizationRates", &l->rates) &&
+                       find(l->handle, "nvmlDeviceGetMemoryInfo", &l->memory) &&
                        find(l->handle, "nvmlDeviceGetComputeRunningProcesses_v3", &l->processes);
     if (!whole || l->init() != NVML_OK) {
         dlclose(l->handle);
@@ -86,9 +94,11 @@ void dp_nvml_look(const char *bus, dp_device *out)
     void *device;
     unsigned number;
     utilization rates;
+    memory room;
     out->celsius = INT32_MIN;
     out->watts = 0;
     out->percent = 0;
+    out->memory_usable = 0;
     if (!library_open(&l)) {
         return;
     }
@@ -98,6 +108,9 @@ void dp_nvml_look(const char *bus, dp_device *out)
         }
         if (l.power(device, &number) == NVML_OK) {
             out->watts = number / MILLIWATTS;
+        }
+        if (l.memory(device, &room) == NVML_OK) {
+            out->memory_usable = room.unused;
         }
         /* The load is that of other programs unless no other process has the card open. */
         if (others_of(&l, device) > 0 && l.rates(device, &rates) == NVML_OK) {

@@ -38,6 +38,7 @@ namespace
 {
 fake_cuda wanted;
 unsigned calls;
+unsigned entered;
 unsigned allocations;
 unsigned fetches;
 unsigned graphs_run;
@@ -67,6 +68,7 @@ size_t memory_total()
 /* Every call that touches the card begins with this. */
 int touched()
 {
+    entered++;
     if (stays != 0) {
         calls++;
         return stays;
@@ -195,6 +197,7 @@ int device_properties(int index, dp_cuda_properties *out)
 int set_device(int index)
 {
     host_gpu_capture = keep;
+    entered++;
     if (wanted.set_error != 0 || stays != 0) {
         return wanted.set_error != 0 ? wanted.set_error : stays;
     }
@@ -439,6 +442,7 @@ extern "C" void fake_cuda_set(const fake_cuda *w)
 {
     wanted = *w;
     calls = 0;
+    entered = 0;
     allocations = 0;
     fetches = 0;
     graphs_run = 0;
@@ -450,6 +454,11 @@ extern "C" void fake_cuda_set(const fake_cuda *w)
 extern "C" unsigned fake_cuda_calls(void)
 {
     return calls;
+}
+
+extern "C" unsigned fake_cuda_entered(void)
+{
+    return entered;
 }
 
 extern "C" unsigned fake_cuda_graphs(void)

@@ -44,9 +44,10 @@ typedef struct fake_cuda {
 /* Also forgets an error that stays. */
 void fake_cuda_set(const fake_cuda *wanted);
 /* Since the last fake_cuda_set: */
-unsigned fake_cuda_calls(void);  /* that touch the card */
-unsigned fake_cuda_graphs(void); /* graphs run */
-size_t fake_cuda_most(void);     /* the most bytes of the card that were taken at a time */
+unsigned fake_cuda_calls(void);   /* that touch the card */
+unsigned fake_cuda_entered(void); /* calls that open the card's context where there is none */
+unsigned fake_cuda_graphs(void);  /* graphs run */
+size_t fake_cuda_most(void);      /* the most bytes of the card that were taken at a time */
 size_t
 fake_cuda_used(void); /* bytes allocated now, of card and page-locked; 0 when all is given back */
 

@@ -1,8 +1,8 @@
-/* An NVML for tests: one card, on the bus "0000:1b:00.0". FAKE_NVML in the environment says what is
- * odd: the name of a call ("init", "bus", "temperature", "power", "rates", "processes") makes it
- * fail, "others:N" puts N programs on the card beside the one that asks. By its index there are two
- * cards, with the programs of the file that FAKE_NVML_PROGRAMS names: lines "CARD PID compute", or
- * "CARD PID PERCENT" of one that only draws. */
+/* An NVML for tests: one card, on the bus "0000:1b:00.0", and those of fake_cuda. FAKE_NVML in the
+ * environment says what is odd: the name of a call ("init", "bus", "temperature", "power", "rates",
+ * "memory", "processes") makes it fail, "others:N" puts N programs on the card beside the one that
+ * asks. By its index there are two cards, with the programs of the file that FAKE_NVML_PROGRAMS
+ * names: lines "CARD PID compute", or "CARD PID PERCENT" of one that only draws. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +24,12 @@ typedef struct utilization {
     unsigned gpu;
     unsigned memory;
 } utilization;
+
+typedef struct memory {
+    unsigned long long total;
+    unsigned long long unused;
+    unsigned long long used;
+} memory;
 
 typedef struct process {
     unsigned pid;
@@ -51,6 +57,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
 int nvmlDeviceGetUtilizationRates(void *device, utilization *out);
+int nvmlDeviceGetMemoryInfo(void *device, memory *out);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, process *out);
 
 static int card;
@@ -83,7 +90,9 @@ int nvmlShutdown(void)
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device)
 {
     *device = &card;
-    return strcmp(bus, "0000:1b:00.0") == 0 ? answer("bus", &card) : NOT_FOUND;
+    return strcmp(bus, "0000:1b:00.0") == 0 || strncmp(bus, "0000:00:", 8) == 0
+               ? answer("bus", &card)
+               : NOT_FOUND;
 }
 
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)
@@ -102,6 +111,12 @@ int nvmlDeviceGetUtilizationRates(void *device, utilization *out)
 {
     *out = (utilization){.gpu = PERCENT, .memory = 1};
     return answer("rates", device);
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, memory *out)
+{
+    *out = (memory){.total = 3000000, .unused = 2000000, .used = 1000000};
+    return answer("memory", device);
 }
 
 /* The programs of a card that compute, or that draw. Returns their number, which may be more than

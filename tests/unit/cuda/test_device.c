@@ -3,6 +3,7 @@
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static dp_cuda_device device;
@@ -69,16 +70,39 @@ static void a_card_that_cannot_be_used_is_refused_with_a_sentence(void **state)
     CHECK(says(&why, "only 0 to 1"));
 }
 
-static void a_card_shows_its_name_and_what_memory_is_free(void **state)
+static dp_device looked_at(const char *nvml)
+{
+    dp_device seen = {.memory_total = 0};
+    dp_why why = {{0}};
+    CHECK(setenv("FAKE_NVML", nvml, 1) == 0);
+    CHECK_OK(dp_cuda_device_look(dp_cuda_api_of(), 0, &seen, &why));
+    return seen;
+}
+
+/* A context takes hundreds of MiB, of a card that another process may compute on. */
+static void a_look_at_a_card_opens_no_context(void **state)
 {
     (void)state;
     dp_device seen;
     dp_why why = {{0}};
+    fake_cuda_set(&(fake_cuda){.memory = 3000000, .cards = 2});
+    seen = looked_at("");
+    CHECK(strcmp(seen.name, "Emulated Card") == 0 && seen.celsius == 71);
+    CHECK(seen.memory_total == 3000000 && seen.memory_usable == 2000000);
+    CHECK(dp_cuda_device_look(dp_cuda_api_of(), 2, &seen, &why) == DP_BADARG);
+    CHECK(fake_cuda_entered() == 0);
+    fake_cuda_set(&(fake_cuda){.memory = 1000000}); /* A part of the card. */
+    CHECK(looked_at("").memory_usable == 1000000);
+}
+
+static void a_card_without_nvml_tells_its_memory_itself(void **state)
+{
+    (void)state;
     fake_cuda_set(&(fake_cuda){.memory = 1000000});
-    CHECK_OK(dp_cuda_device_look(dp_cuda_api_of(), 0, &seen, &why));
-    CHECK(strcmp(seen.name, "Emulated Card") == 0);
+    const dp_device seen = looked_at("init");
     CHECK(seen.memory_total == 1000000 && seen.memory_usable == 1000000);
-    CHECK(dp_cuda_device_look(dp_cuda_api_of(), 1, &seen, &why) == DP_BADARG);
+    CHECK(seen.celsius == INT32_MIN && fake_cuda_entered() > 0);
+    CHECK(looked_at("memory").memory_usable == 1000000);
 }
 
 static void an_error_of_the_card_stays_with_its_first_sentence(void **state)
@@ -139,7 +163,8 @@ int main(void)
         cmocka_unit_test(each_way_to_have_no_card_has_its_sentence),
         cmocka_unit_test_teardown(a_card_that_cannot_be_used_is_refused_with_a_sentence,
                                   close_device),
-        cmocka_unit_test(a_card_shows_its_name_and_what_memory_is_free),
+        cmocka_unit_test(a_look_at_a_card_opens_no_context),
+        cmocka_unit_test(a_card_without_nvml_tells_its_memory_itself),
         cmocka_unit_test_teardown(an_error_of_the_card_stays_with_its_first_sentence, close_device),
         cmocka_unit_test_teardown(a_lack_of_memory_does_not_stay, close_device),
         cmocka_unit_test_teardown(a_card_that_hangs_costs_a_status_and_not_the_process,
