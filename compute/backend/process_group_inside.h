@@ -10,8 +10,10 @@
 #include "compute/backend/process_group.h"
 
 enum {
-    DP_PROCESS_GROUP_WAIT_US = 600 * 1000 * 1000, /* longer than any micro-batch of a lane */
-    DP_PROCESS_GROUP_FDS = 2                      /* the board, the memory of ZeRO */
+    /* longer than any micro-batch of a lane, and than a card is waited for (compute/cuda/device.h),
+     * so that the process of a card that hangs says so itself */
+    DP_PROCESS_GROUP_WAIT_US = 660 * 1000 * 1000,
+    DP_PROCESS_GROUP_FDS = 2 /* the board, the memory of ZeRO */
 };
 
 typedef enum dp_process_group_command {

@@ -14,8 +14,10 @@
 
 enum {
     DP_CUDA_DEVICES_MAX = 64,
-    DP_CUDA_WAIT_MS = 120 * 1000, /* no step or round takes so long: the card hangs */
-    DP_CUDA_ARCH_MIN = 75         /* Turing: the first whose tensor cores the kernels know */
+    /* The card hangs: longer than any micro-batch, of which one row in fp32 of a very long context
+     * takes minutes on an old card. The processes of a group wait longer for each other. */
+    DP_CUDA_WAIT_MS = 600 * 1000,
+    DP_CUDA_ARCH_MIN = 75 /* Turing: the first whose tensor cores the kernels know */
 };
 
 typedef struct dp_cuda_device {

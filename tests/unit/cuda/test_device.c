@@ -1,5 +1,6 @@
 #include "compute/cuda/device.h"
 
+#include "compute/backend/process_group_inside.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 
@@ -146,6 +147,15 @@ static void a_card_that_hangs_costs_a_status_and_not_the_process(void **state)
     CHECK(DP_CUDA(&device, last_error) == DP_IO);
 }
 
+static void a_long_micro_batch_is_no_card_that_hangs(void **state)
+{
+    (void)state;
+    dp_why why;
+    CHECK_OK(open_with(&(fake_cuda){0}, &why));
+    CHECK(device.wait_ms >= 600 * 1000);
+    CHECK(DP_PROCESS_GROUP_WAIT_US / 1000 > device.wait_ms); /* Else the group is blamed first. */
+}
+
 static void a_launch_that_fails_names_the_kernel(void **state)
 {
     (void)state;
@@ -169,6 +179,7 @@ int main(void)
         cmocka_unit_test_teardown(a_lack_of_memory_does_not_stay, close_device),
         cmocka_unit_test_teardown(a_card_that_hangs_costs_a_status_and_not_the_process,
                                   close_device),
+        cmocka_unit_test_teardown(a_long_micro_batch_is_no_card_that_hangs, close_device),
         cmocka_unit_test_teardown(a_launch_that_fails_names_the_kernel, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
