@@ -220,13 +220,6 @@ dp_status dp_cuda_plan(uint32_t index, const dp_plan_request *request, dp_plan *
 
 /* ---- Opening. */
 
-static void release(dp_engine *e, void *host)
-{
-    if (host != NULL) {
-        DP_IGNORE(e->device.api->host_free(host) != 0);
-    }
-}
-
 void dp_cuda_close(dp_engine *e)
 {
     if (e == NULL) {
@@ -238,19 +231,19 @@ void dp_cuda_close(dp_engine *e)
         dp_cuda_encode_forget(e);
         dp_cuda_graphs_close(&e->graphs);
         dp_cuda_gemm_close(e->gemm);
-        release(e, e->optim.host_terms);
-        release(e, e->host_news);
-        release(e, e->host_scale);
-        release(e, e->host_losses);
-        release(e, e->host_batch);
+        dp_cuda_mirror_free(e, e->optim.host_terms);
+        dp_cuda_mirror_free(e, e->host_news);
+        dp_cuda_mirror_free(e, e->host_scale);
+        dp_cuda_mirror_free(e, e->host_losses);
+        dp_cuda_mirror_free(e, e->host_batch);
         for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
-            release(e, e->mirror_state[i]);
+            dp_cuda_mirror_free(e, e->mirror_state[i]);
         }
-        release(e, e->stages[1].bytes);
-        release(e, e->stages[0].bytes);
-        release(e, e->mirror_taken);
-        release(e, e->mirror_other);
-        release(e, e->mirror);
+        dp_cuda_mirror_free(e, e->stages[1].bytes);
+        dp_cuda_mirror_free(e, e->stages[0].bytes);
+        dp_cuda_mirror_free(e, e->mirror_taken);
+        dp_cuda_mirror_free(e, e->mirror_other);
+        dp_cuda_mirror_free(e, e->mirror);
         if (e->memory != NULL) {
             DP_IGNORE(e->device.api->device_free(e->memory) != 0);
         }

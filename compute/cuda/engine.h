@@ -4,7 +4,8 @@
  * One block of the card holds everything: weights, gradients, the work buffers of a round, the
  * optimizer's state and the net. Where it does not fit, fewer rows go at a time (step then takes a
  * batch in parts), then the ladder goes up; only then create gives up. Buffers that the host reads
- * or fills lie in page-locked memory, which is allocated when it is first asked for. */
+ * or fills lie in page-locked memory, which is allocated when it is first asked for; copies of
+ * vectors that nothing computes beside lie in other memory where there is none of it. */
 #ifndef DP_COMPUTE_CUDA_ENGINE_H
 #define DP_COMPUTE_CUDA_ENGINE_H
 
@@ -56,6 +57,8 @@ typedef struct dp_cuda_stage {
     size_t size;
 } dp_cuda_stage;
 
+enum { DP_CUDA_MIRRORS = 2 + DP_OPTIM_VECTORS_MAX };
+
 struct dp_engine {
     dp_cuda_shape shape;
     dp_cuda_device device;
@@ -80,13 +83,14 @@ struct dp_engine {
     dp_cuda_news *news; /* two: of the calls on the compute stream, of the encoding on the other */
 
     dp_cuda_optimizer optim;
-    float *mirror;       /* n floats of the host, page-locked; NULL: not asked for yet */
+    float *mirror;       /* n floats of the host (dp_cuda_mirror); NULL: not asked for yet */
     float *mirror_other; /* the same, where two are needed at once, and of gradients */
     float *mirror_state[DP_OPTIM_VECTORS_MAX]; /* the same, of the optimizer's vectors */
-    uint32_t *host_batch;    /* page-locked: tokens, then targets, of rows_max rows */
-    float *host_losses;      /* page-locked: of as many tokens */
-    float *host_scale;       /* page-locked: one */
-    dp_cuda_news *host_news; /* the same two */
+    void *plain[DP_CUDA_MIRRORS]; /* those of these mirrors that are not page-locked; owned */
+    uint32_t *host_batch;         /* page-locked: tokens, then targets, of rows_max rows */
+    float *host_losses;           /* page-locked: of as many tokens */
+    float *host_scale;            /* page-locked: one */
+    dp_cuda_news *host_news;      /* the same two */
     dp_cuda_publication publication;
     dp_cuda_stage stages[2]; /* blobs of a and of F, lent */
     float *mirror_taken;     /* n floats of the host, page-locked: the vector with its blob */
@@ -143,8 +147,16 @@ static inline float *dp_cuda_writing(dp_engine *e, dp_vector v)
 /* Memory of the card for a while, within memory_max. DP_NOMEM, DP_IO. give_back: accepts NULL. */
 DP_MUST dp_status dp_cuda_lend(dp_engine *e, void **memory, size_t bytes);
 void dp_cuda_give_back(dp_engine *e, void *memory, size_t bytes);
-/* Page-locked memory, once. DP_NOMEM, DP_IO. */
+/* n floats of the host, once: page-locked, or where there is no such memory any other. mirror: of
+ * e, but not mirror_taken. DP_NOMEM, DP_IO. */
 DP_MUST dp_status dp_cuda_mirror(dp_engine *e, float **mirror);
+/* Page-locked ones, once. DP_NOMEM, DP_IO. */
+DP_MUST dp_status dp_cuda_mirror_locked(dp_engine *e, float **mirror);
+/* dp_cuda_mirror for a call of backend.h that has no status: where there is no memory at all the
+ * device is lost, with a sentence. */
+DP_MUST bool dp_cuda_has_mirror(dp_engine *e, float **mirror);
+/* Of both, and any other page-locked memory; accepts NULL. */
+void dp_cuda_mirror_free(dp_engine *e, void *host);
 /* n floats between card and host, done when it returns. */
 DP_MUST dp_status dp_cuda_fetch(dp_engine *e, float *to, const float *from);
 DP_MUST dp_status dp_cuda_put(dp_engine *e, float *to, const float *from);

@@ -68,7 +68,7 @@ static dp_status begin(dp_engine *e, const dp_codec *codec, dp_view header)
     dp_cuda_arena arena = {0};
     p->header = header.size;
     p->room = dp_codec_bytes_max(codec, e->n) - DP_CODEC_HEADER_BYTES;
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_taken));
+    DP_TRY(dp_cuda_mirror_locked(e, &e->mirror_taken)); /* A stream writes it beside steps. */
     DP_TRY(grow(e, stage, p->header + p->room));
     memcpy(stage->bytes, header.data, header.size);
     carve(&to, &arena, codec, e->n);

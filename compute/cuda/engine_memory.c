@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+
 static size_t vector_bytes(const dp_engine *e)
 {
     return e->n * sizeof(float);
@@ -102,7 +104,7 @@ void dp_cuda_give_back(dp_engine *e, void *memory, size_t bytes)
     }
 }
 
-dp_status dp_cuda_mirror(dp_engine *e, float **mirror)
+dp_status dp_cuda_mirror_locked(dp_engine *e, float **mirror)
 {
     void *memory;
     if (*mirror != NULL) {
@@ -113,8 +115,60 @@ dp_status dp_cuda_mirror(dp_engine *e, float **mirror)
     return DP_OK;
 }
 
+/* Where plain has this pointer; of NULL: a free place. */
+static void **place_of(dp_engine *e, const void *host)
+{
+    for (size_t i = 0; i < DP_CUDA_MIRRORS; i++) {
+        if (e->plain[i] == host) {
+            return &e->plain[i];
+        }
+    }
+    return NULL;
+}
+
+dp_status dp_cuda_mirror(dp_engine *e, float **mirror)
+{
+    const dp_status status = dp_cuda_mirror_locked(e, mirror);
+    if (status != DP_NOMEM) {
+        return status;
+    }
+    void **const place = place_of(e, NULL);
+    dp_assert(place != NULL);
+    *mirror = dp_alloc(e->n, sizeof **mirror);
+    *place = *mirror;
+    return *mirror != NULL ? DP_OK : DP_NOMEM;
+}
+
+bool dp_cuda_has_mirror(dp_engine *e, float **mirror)
+{
+    const dp_status status = dp_cuda_mirror(e, mirror);
+    if (status == DP_NOMEM) {
+        e->device.lost = true;
+        DP_IGNORE(dp_why_set(&e->device.problem, DP_IO,
+                             "this machine has no %zu MiB of memory for a copy of what %s holds",
+                             vector_bytes(e) >> 20, e->device.properties.name));
+    }
+    return status == DP_OK;
+}
+
+void dp_cuda_mirror_free(dp_engine *e, void *host)
+{
+    void **const place = host != NULL ? place_of(e, host) : NULL;
+    if (place != NULL) {
+        dp_free(host);
+        *place = NULL;
+    } else if (host != NULL) {
+        DP_IGNORE(e->device.api->host_free(host) != 0);
+    }
+}
+
+/* A copy to memory that is not page-locked waits inside the driver, for which there is no end: so
+ * the stream is empty before. */
 dp_status dp_cuda_fetch(dp_engine *e, float *to, const float *from)
 {
+    if (place_of(e, to) != NULL) {
+        DP_TRY(dp_cuda_wait(&e->device, e->device.compute));
+    }
     return copy(e, to, from, vector_bytes(e), DP_CUDA_TO_HOST);
 }
 

@@ -180,7 +180,7 @@ dp_status dp_cuda_e_drop(dp_engine *e)
 
 const float *dp_cuda_e_gradients(dp_engine *e)
 {
-    if (dp_cuda_mirror(e, &e->mirror_other) != DP_OK ||
+    if (!dp_cuda_has_mirror(e, &e->mirror_other) ||
         dp_cuda_fetch(e, e->mirror_other, e->grads) != DP_OK) {
         return NULL;
     }
@@ -239,6 +239,7 @@ static dp_status move_state(dp_engine *e, float *mirror, float *state, dp_cuda_w
     float *const host = mirror + e->optim.first;
     const size_t bytes = e->optim.n * sizeof *host;
     float *const to = way == DP_CUDA_TO_HOST ? host : state;
+    DP_TRY(dp_cuda_wait(&e->device, e->device.compute)); /* As dp_cuda_fetch. */
     DP_TRY(DP_CUDA(&e->device, copy, to, way == DP_CUDA_TO_HOST ? state : host, bytes, way,
                    e->device.compute));
     return dp_cuda_wait(&e->device, e->device.compute);
@@ -253,7 +254,7 @@ size_t dp_cuda_e_lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_M
     }
     out[0] = (dp_optim_vector){.name = "x", .values = e->mirror};
     for (size_t i = 0; i < count; i++) {
-        if (dp_cuda_mirror(e, &e->mirror_state[i]) != DP_OK ||
+        if (!dp_cuda_has_mirror(e, &e->mirror_state[i]) ||
             move_state(e, e->mirror_state[i], state[i].values, DP_CUDA_TO_HOST) != DP_OK) {
             return 0;
         }

@@ -21,7 +21,7 @@ dp_status dp_cuda_e_load(dp_engine *e, dp_vector to, dp_view bytes)
 
 const float *dp_cuda_e_values(dp_engine *e, dp_vector from)
 {
-    if (dp_cuda_mirror(e, &e->mirror) != DP_OK ||
+    if (!dp_cuda_has_mirror(e, &e->mirror) ||
         dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, from)) != DP_OK) {
         return NULL;
     }

@@ -40,6 +40,7 @@ fake_cuda wanted;
 unsigned calls;
 unsigned entered;
 unsigned allocations;
+unsigned host_allocations;
 unsigned fetches;
 unsigned graphs_run;
 size_t most; /* bytes of the card at a time */
@@ -260,6 +261,9 @@ int host_alloc(void **out, size_t bytes)
     if (error != 0) {
         return error;
     }
+    if (++host_allocations >= wanted.host_at && wanted.host_at != 0) {
+        return DP_CUDA_NO_MEMORY;
+    }
     *out = take(host_memory, bytes);
     return *out != nullptr ? 0 : DP_CUDA_NO_MEMORY;
 }
@@ -444,6 +448,7 @@ extern "C" void fake_cuda_set(const fake_cuda *w)
     calls = 0;
     entered = 0;
     allocations = 0;
+    host_allocations = 0;
     fetches = 0;
     graphs_run = 0;
     most = 0;

@@ -28,7 +28,9 @@ typedef struct fake_cuda {
     unsigned fail_at;  /* the n-th call from now that touches the card fails; 0: none does */
     int fail_with;     /* CUDA's number; it stays, unless it is a lack of memory */
     unsigned alloc_at; /* the n-th allocation on the card from now finds no memory; 0: none */
-    bool hangs;        /* nothing that was put on the stream ever ends */
+    /* the n-th allocation of page-locked memory from now, and all after it, find none; 0: none */
+    unsigned host_at;
+    bool hangs; /* nothing that was put on the stream ever ends */
     /* what is put on a stream of low priority happens when its end was asked for so often, or when
      * another stream waits for it; 0: at once */
     unsigned late;
