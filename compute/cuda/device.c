@@ -241,9 +241,20 @@ dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api, ui
     return told(device, status, why);
 }
 
+void dp_cuda_device_free(const dp_cuda_device *device, void *memory)
+{
+    if (!device->hangs) {
+        DP_IGNORE(device->api->device_free(memory) != 0); /* A lost card has none. */
+    }
+}
+
 void dp_cuda_device_close(dp_cuda_device *device)
 {
     const dp_cuda_api *const api = device->api;
+    if (device->hangs) {
+        *device = (dp_cuda_device){0};
+        return;
+    }
     if (device->compute != NULL) {
         dp_cuda_here(device);
     }
@@ -302,6 +313,7 @@ dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event)
         }
         if (now_ms() >= deadline) {
             device->lost = true;
+            device->hangs = true;
             return dp_why_set(&device->problem, DP_IO,
                               "%s has not answered for %" PRIu32
                               " s: it hangs; the kernel log (dmesg, Xid) says more",

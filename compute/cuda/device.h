@@ -3,7 +3,9 @@
  *
  * Every call of CUDA goes through DP_CUDA, which names the call, the place and CUDA's own words.
  * Errors of a device stay: the context is spent, so after the first one every further call fails at
- * once with the same sentence, and only close may follow. One thread at a time, whichever: CUDA
+ * once with the same sentence, and only close may follow. On a card that hangs, calls that free
+ * something would wait in the driver without an end: so nothing of CUDA's or cuBLASLt's is freed
+ * then, and the end of the process does it. One thread at a time, whichever: CUDA
  * keeps the current card per thread, so each call first sees to it that it is this one. */
 #ifndef DP_COMPUTE_CUDA_DEVICE_H
 #define DP_COMPUTE_CUDA_DEVICE_H
@@ -35,6 +37,7 @@ typedef struct dp_cuda_device {
     bool (*is_over)(void *context); /* polled while waiting; NULL: not polled (link.h) */
     void *is_over_context;
     bool lost;      /* a call failed in a way that stays */
+    bool hangs;     /* lost because it did not answer in time */
     bool capturing; /* work on the compute stream becomes a graph (graph.h) */
     dp_why problem; /* of the last call that failed, also for a lack of memory */
 } dp_cuda_device;
@@ -54,6 +57,8 @@ DP_MUST dp_status dp_cuda_device_room(const dp_cuda_api *api, uint32_t index, ui
 DP_MUST dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api,
                                       uint32_t index, dp_why *why);
 void dp_cuda_device_close(dp_cuda_device *device);
+/* Memory of device_alloc, unless the card hangs. */
+void dp_cuda_device_free(const dp_cuda_device *device, void *memory);
 
 /* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in
  * time. */

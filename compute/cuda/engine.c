@@ -220,34 +220,38 @@ dp_status dp_cuda_plan(uint32_t index, const dp_plan_request *request, dp_plan *
 
 /* ---- Opening. */
 
+/* Of a card that hangs each of these frees only what is the host's (device.h). */
+static void close_card(dp_engine *e)
+{
+    void *const locked[] = {
+        e->optim.host_terms, e->host_news,       e->host_scale,   e->host_losses,  e->host_batch,
+        e->stages[1].bytes,  e->stages[0].bytes, e->mirror_taken, e->mirror_other, e->mirror};
+    if (!e->device.hangs) {
+        dp_cuda_here(&e->device);
+    }
+    dp_cuda_link_close(e->link); /* First: nothing ends on the card while NCCL waits there. */
+    dp_cuda_encode_forget(e);
+    dp_cuda_graphs_close(&e->graphs);
+    dp_cuda_gemm_close(e->gemm);
+    for (size_t i = 0; i < sizeof locked / sizeof locked[0]; i++) {
+        dp_cuda_mirror_free(e, locked[i]);
+    }
+    for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
+        dp_cuda_mirror_free(e, e->mirror_state[i]);
+    }
+    if (e->memory != NULL) {
+        dp_cuda_device_free(&e->device, e->memory);
+    }
+    dp_cuda_device_close(&e->device);
+}
+
 void dp_cuda_close(dp_engine *e)
 {
     if (e == NULL) {
         return;
     }
     if (e->device.api != NULL) {
-        dp_cuda_here(&e->device);
-        dp_cuda_link_close(e->link); /* First: nothing ends on the card while NCCL waits there. */
-        dp_cuda_encode_forget(e);
-        dp_cuda_graphs_close(&e->graphs);
-        dp_cuda_gemm_close(e->gemm);
-        dp_cuda_mirror_free(e, e->optim.host_terms);
-        dp_cuda_mirror_free(e, e->host_news);
-        dp_cuda_mirror_free(e, e->host_scale);
-        dp_cuda_mirror_free(e, e->host_losses);
-        dp_cuda_mirror_free(e, e->host_batch);
-        for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
-            dp_cuda_mirror_free(e, e->mirror_state[i]);
-        }
-        dp_cuda_mirror_free(e, e->stages[1].bytes);
-        dp_cuda_mirror_free(e, e->stages[0].bytes);
-        dp_cuda_mirror_free(e, e->mirror_taken);
-        dp_cuda_mirror_free(e, e->mirror_other);
-        dp_cuda_mirror_free(e, e->mirror);
-        if (e->memory != NULL) {
-            DP_IGNORE(e->device.api->device_free(e->memory) != 0);
-        }
-        dp_cuda_device_close(&e->device);
+        close_card(e);
     }
     if (e->claim >= 0) {
         close(e->claim);

@@ -30,7 +30,7 @@ static dp_status grow(dp_engine *e, dp_cuda_stage *stage, size_t size)
         return DP_OK;
     }
     if (stage->bytes != NULL) {
-        DP_IGNORE(e->device.api->host_free(stage->bytes) != 0);
+        dp_cuda_mirror_free(e, stage->bytes);
         *stage = (dp_cuda_stage){0};
     }
     DP_TRY(DP_CUDA(&e->device, host_alloc, &memory, size));

@@ -99,7 +99,7 @@ dp_status dp_cuda_lend(dp_engine *e, void **memory, size_t bytes)
 void dp_cuda_give_back(dp_engine *e, void *memory, size_t bytes)
 {
     if (memory != NULL) {
-        DP_IGNORE(e->device.api->device_free(memory) != 0); /* A lost card has none. */
+        dp_cuda_device_free(&e->device, memory);
         e->held -= bytes;
     }
 }
@@ -157,7 +157,7 @@ void dp_cuda_mirror_free(dp_engine *e, void *host)
     if (place != NULL) {
         dp_free(host);
         *place = NULL;
-    } else if (host != NULL) {
+    } else if (host != NULL && !e->device.hangs) { /* The card may still write there. */
         DP_IGNORE(e->device.api->host_free(host) != 0);
     }
 }

@@ -207,11 +207,8 @@ static void forget_shapes(dp_cuda_gemm *g)
     g->n_shapes = 0;
 }
 
-void dp_cuda_gemm_close(dp_cuda_gemm *g)
+static void free_card(dp_cuda_gemm *g)
 {
-    if (g == NULL) {
-        return;
-    }
     const dp_cuda_api *const api = g->device->api;
     forget_shapes(g);
     if (g->preference != NULL) {
@@ -228,6 +225,16 @@ void dp_cuda_gemm_close(dp_cuda_gemm *g)
     }
     if (g->workspace != NULL) {
         DP_IGNORE(api->device_free(g->workspace) != 0);
+    }
+}
+
+void dp_cuda_gemm_close(dp_cuda_gemm *g)
+{
+    if (g == NULL) {
+        return;
+    }
+    if (!g->device->hangs) {
+        free_card(g);
     }
     dp_gemm_cache_close(&g->cache);
     dp_free(g->shapes);
@@ -350,7 +357,7 @@ static dp_status try_all(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *pr
         }
     }
     if (c != NULL) {
-        DP_IGNORE(g->device->api->device_free(c) != 0);
+        dp_cuda_device_free(g->device, c);
     }
     p->algorithm = proposals[chosen].algo;
     p->workspace = proposals[chosen].workspaceSize;

@@ -2,7 +2,7 @@
 
 static void forget(dp_cuda_graphs *graphs, dp_cuda_graph *graph)
 {
-    if (graph->exec != NULL) {
+    if (graph->exec != NULL && !graphs->device->hangs) {
         DP_IGNORE(graphs->device->api->graph_exec_close(graph->exec) != 0);
     }
     *graph = (dp_cuda_graph){0};

@@ -160,7 +160,9 @@ void dp_cuda_link_close(dp_cuda_link *l)
     }
     l->device->is_over = NULL;
     if (l->comm != NULL) {
-        dp_cuda_here(l->device);
+        if (!l->device->hangs) {
+            dp_cuda_here(l->device);
+        }
         DP_IGNORE(l->nccl.abort(l->comm) != NCCL_OK); /* Then there is nothing more to be done. */
     }
     dp_free(l);
@@ -256,6 +258,7 @@ dp_status dp_cuda_link_run(dp_cuda_link *l, const dp_cuda_move *moves, size_t n,
         return DP_OK;
     }
     device->lost = true;
+    device->hangs = status == DP_TIMEOUT;
     return status == DP_CLOSED
                ? dp_why_set(&device->problem, DP_IO, "a process of another card is gone")
            : status == DP_TIMEOUT

@@ -49,6 +49,8 @@ thread_local int current;             /* CUDA's: the first, unless a thread says
 int stays;                            /* error that every call gives from now on */
 CUgraph_st *capturing;                /* NULL: nothing */
 std::set<cudaStream_t> streams;       /* all that are open */
+std::set<cudaEvent_t> events;         /* the same */
+std::set<cudaGraphExec_t> execs;      /* the same */
 std::map<void *, size_t> card_memory; /* of what device_alloc gave */
 std::map<void *, size_t> host_memory;
 
@@ -213,6 +215,15 @@ int mem_info(size_t *free_bytes, size_t *total_bytes)
     return touched();
 }
 
+/* No caller may try. */
+void not_while_it_hangs(const char *what)
+{
+    if (wanted.hangs) {
+        std::fprintf(stderr, "fake_cuda: %s of a card that hangs\n", what);
+        std::abort();
+    }
+}
+
 void *take(std::map<void *, size_t> &pieces, size_t bytes)
 {
     const size_t whole = (bytes + 255) / 256 * 256;
@@ -226,6 +237,7 @@ void *take(std::map<void *, size_t> &pieces, size_t bytes)
 
 int give(std::map<void *, size_t> &pieces, void *memory)
 {
+    not_while_it_hangs("memory was given back");
     catch_up_all();
     if (pieces.erase(memory) == 0) {
         std::fprintf(stderr, "fake_cuda: freed what was not allocated\n");
@@ -303,6 +315,7 @@ int stream_open(cudaStream_t *out, bool low)
 
 int stream_close(cudaStream_t stream)
 {
+    not_while_it_hangs("a stream was closed");
     streams.erase(stream);
     delete stream;
     return 0;
@@ -311,11 +324,14 @@ int stream_close(cudaStream_t stream)
 int event_open(cudaEvent_t *out)
 {
     *out = new CUevent_st{nullptr, 0, 0};
+    events.insert(*out);
     return touched();
 }
 
 int event_close(cudaEvent_t event)
 {
+    not_while_it_hangs("an event was closed");
+    events.erase(event);
     delete event;
     return 0;
 }
@@ -380,6 +396,7 @@ int graph_prepare(cudaGraphExec_t *out, cudaGraph_t graph)
     const int error = touched();
     if (error == 0) {
         *out = new CUgraphExec_st{graph->tasks};
+        execs.insert(*out);
     }
     return error;
 }
@@ -410,6 +427,8 @@ int graph_run(cudaGraphExec_t graph, cudaStream_t stream)
 
 int graph_exec_close(cudaGraphExec_t graph)
 {
+    not_while_it_hangs("a graph was closed");
+    execs.erase(graph);
     delete graph;
     return 0;
 }
@@ -479,4 +498,26 @@ extern "C" size_t fake_cuda_most(void)
 extern "C" size_t fake_cuda_used(void)
 {
     return sum_of(card_memory) + sum_of(host_memory);
+}
+
+extern "C" void fake_cuda_end(void)
+{
+    for (std::map<void *, size_t> *const pieces : {&card_memory, &host_memory}) {
+        for (const auto &piece : *pieces) {
+            std::free(piece.first);
+        }
+        pieces->clear();
+    }
+    for (cudaStream_t const stream : streams) {
+        delete stream;
+    }
+    for (cudaEvent_t const event : events) {
+        delete event;
+    }
+    for (cudaGraphExec_t const exec : execs) {
+        delete exec;
+    }
+    streams.clear();
+    events.clear();
+    execs.clear();
 }

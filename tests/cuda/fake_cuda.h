@@ -30,7 +30,9 @@ typedef struct fake_cuda {
     unsigned alloc_at; /* the n-th allocation on the card from now finds no memory; 0: none */
     /* the n-th allocation of page-locked memory from now, and all after it, find none; 0: none */
     unsigned host_at;
-    bool hangs; /* nothing that was put on the stream ever ends */
+    /* nothing that was put on the stream ever ends; a call that frees something ends the test,
+     * since a driver may wait in it for ever */
+    bool hangs;
     /* what is put on a stream of low priority happens when its end was asked for so often, or when
      * another stream waits for it; 0: at once */
     unsigned late;
@@ -52,6 +54,7 @@ unsigned fake_cuda_graphs(void);  /* graphs run */
 size_t fake_cuda_most(void);      /* the most bytes of the card that were taken at a time */
 size_t
 fake_cuda_used(void); /* bytes allocated now, of card and page-locked; 0 when all is given back */
+void fake_cuda_end(void); /* frees what a process that ends leaves behind */
 
 #ifdef __cplusplus
 }

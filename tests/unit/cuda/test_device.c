@@ -145,6 +145,8 @@ static void a_card_that_hangs_costs_a_status_and_not_the_process(void **state)
     CHECK(dp_cuda_wait(&device, device.compute) == DP_IO);
     CHECK(says(&device.problem, "it hangs"));
     CHECK(DP_CUDA(&device, last_error) == DP_IO);
+    dp_cuda_device_close(&device); /* The fake card ends the test where this frees something. */
+    fake_cuda_end();
 }
 
 static void a_long_micro_batch_is_no_card_that_hangs(void **state)

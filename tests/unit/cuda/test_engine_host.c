@@ -137,10 +137,41 @@ static void a_vector_that_no_memory_is_there_for_is_told_by_a_sentence(void **st
     CHECK(fake_cuda_used() == 0);
 }
 
+/* The fake card ends the test where something is freed. */
+static void closing_an_engine_whose_card_hangs_waits_for_nothing(void **state)
+{
+    (void)state;
+    static const fake_cuda hanging = {.hangs = true};
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
+    const size_t before = dp_alloc_live_bytes();
+    for (int way = 0; way < 3; way++) {
+        dp_engine *const e = opened(&(fake_cuda){.host_at = way == 2 ? HOST_PIECES + 1 : 0});
+        dp_view blob;
+        const float *values;
+        for (int i = 0; i < 3; i++) { /* So that there are graphs. */
+            CHECK_OK(train(e));
+        }
+        CHECK_OK(cuda->snapshot(e, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA));
+        CHECK_OK(cuda->encode(e, DP_VECTOR_A, &codec, &blob)); /* and a stage */
+        CHECK_OK(cuda->encode_start(e, DP_VECTOR_A, &codec));
+        e->device.wait_ms = 5;
+        fake_cuda_set(&hanging);
+        CHECK_STATUS(way == 0 ? train(e) : cuda->encode_take(e, &blob, &values), DP_IO);
+        CHECK(strstr(cuda->problem(e), "it hangs") != NULL);
+        const unsigned calls = fake_cuda_calls();
+        cuda->close(e);
+        CHECK(fake_cuda_calls() == calls && fake_cuda_used() > 0);
+        CHECK(dp_alloc_live_bytes() == before);
+        fake_cuda_end();
+        CHECK(fake_cuda_used() == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_needs_no_page_locked_memory),
+        cmocka_unit_test(closing_an_engine_whose_card_hangs_waits_for_nothing),
         cmocka_unit_test(a_vector_that_no_memory_is_there_for_is_told_by_a_sentence),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
