@@ -182,7 +182,7 @@ static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_m
         TRANSFORMERS) {
         DP_TRY(dp_hf_config_check(&config, why));
     }
-    DP_TRY(dp_folder_make(folder, why));
+    DP_TRY(dp_folder_make_own(folder, why));
     if (f->target == PEFT) {
         DP_TRY(write_adapter_config(&config, folder, why));
     }
@@ -239,7 +239,7 @@ static dp_status write_tensors(const dp_export_inputs *in, const char *folder, d
                            ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
                            : encode_tensors(in, &table, vector, model.n_elements, &out, why);
     if (status == DP_OK) {
-        status = dp_folder_make(folder, why);
+        status = dp_folder_make_own(folder, why);
     }
     if (status == DP_OK) {
         status = dp_file_write(folder, "model.safetensors", dp_buf_view(&out), why);

@@ -146,10 +146,12 @@ void dp_file_unmap(dp_view bytes)
     }
 }
 
-/* durable: the bytes are on the disk when it returns. */
-static dp_status write_path(const char *path, dp_view bytes, bool durable, dp_why *why)
+/* A new file, in a folder where others may write: a link that waits under the name is removed, and
+ * none is followed. durable: the bytes are on the disk when it returns. */
+static dp_status write_new(const char *path, dp_view bytes, bool durable, dp_why *why)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    unlink(path); /* The rest of a process that was killed, which had this process's number. */
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0) {
         return failed(why, "create", path);
     }
@@ -171,14 +173,9 @@ static dp_status path_in(const char *folder, const char *name, char out[PATH_MAX
                : dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
 }
 
-dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why)
-{
-    char path[PATH_MAX];
-    DP_TRY(path_in(folder, name, path, why));
-    return write_path(path, bytes, false, why);
-}
-
-dp_status dp_file_replace(const char *folder, const char *name, dp_view bytes, dp_why *why)
+/* Writes beside the file and renames: what stood under the name is replaced, never written to. */
+static dp_status replace(const char *folder, const char *name, dp_view bytes, bool durable,
+                         dp_why *why)
 {
     char own[NAME_MAX + 1]; /* Others may replace the same file now. */
     char half[PATH_MAX];
@@ -186,16 +183,26 @@ dp_status dp_file_replace(const char *folder, const char *name, dp_view bytes, d
     snprintf(own, sizeof own, ".%s.%ld", name, (long)getpid());
     DP_TRY(path_in(folder, own, half, why));
     DP_TRY(path_in(folder, name, path, why));
-    dp_status status = write_path(half, bytes, true, why);
+    dp_status status = write_new(half, bytes, durable, why);
     if (status == DP_OK && rename(half, path) != 0) {
         status = failed(why, "rename", half);
     }
     if (status != DP_OK) {
         unlink(half);
-        return status;
     }
+    return status;
+}
+
+dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why)
+{
+    return replace(folder, name, bytes, false, why);
+}
+
+dp_status dp_file_replace(const char *folder, const char *name, dp_view bytes, dp_why *why)
+{
+    DP_TRY(replace(folder, name, bytes, true, why));
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    status = fd >= 0 && fsync(fd) == 0 ? DP_OK : failed(why, "sync", folder);
+    const dp_status status = fd >= 0 && fsync(fd) == 0 ? DP_OK : failed(why, "sync", folder);
     if (fd >= 0) {
         close(fd);
     }
@@ -212,6 +219,31 @@ dp_status dp_folder_make(const char *path, dp_why *why)
 {
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return failed(why, "make the folder", path);
+    }
+    return DP_OK;
+}
+
+static bool is_trusted(const struct stat *info)
+{
+    return info->st_uid == geteuid() || info->st_uid == 0;
+}
+
+dp_status dp_folder_make_own(const char *path, dp_why *why)
+{
+    struct stat link;
+    struct stat folder;
+    DP_TRY(dp_folder_make(path, why));
+    if (lstat(path, &link) != 0 || stat(path, &folder) != 0) {
+        return failed(why, "use the folder", path);
+    }
+    if (!S_ISDIR(folder.st_mode)) {
+        return dp_why_set(why, DP_BADARG, "%s is no folder: give another one", path);
+    }
+    if (!is_trusted(&link) || !is_trusted(&folder)) {
+        return dp_why_set(why, DP_DENIED,
+                          "the folder %.300s belongs to user %ld, who could change what is written "
+                          "to it: give one that does not exist yet",
+                          path, (long)(is_trusted(&link) ? folder.st_uid : link.st_uid));
     }
     return DP_OK;
 }

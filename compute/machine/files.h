@@ -1,5 +1,5 @@
-/* Whole files in and out, for the worker's tools. Nothing here is durable or atomic: store/ does
- * that. */
+/* Whole files in and out, for the worker's tools. Only dp_file_replace is durable: store/ does
+ * more. */
 #ifndef DP_COMPUTE_MACHINE_FILES_H
 #define DP_COMPUTE_MACHINE_FILES_H
 
@@ -27,9 +27,10 @@ bool dp_file_is_pipe(const char *path);
 DP_MUST dp_status dp_file_map(const char *folder, const char *name, dp_view *bytes, dp_why *why);
 DP_MUST dp_status dp_file_map_path(const char *path, dp_view *bytes, dp_why *why); /* the same */
 void dp_file_unmap(dp_view bytes);
-/* Creates or replaces folder/name. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
+/* Creates or replaces folder/name: a link under that name is replaced and not followed. Needs room
+ * for both files at once. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
-/* The same, atomically: a reader, also after a crash or a power cut, finds the old bytes or the
+/* The same, durably: a reader, also after a crash or a power cut, finds the old bytes or the
  * new. */
 DP_MUST dp_status dp_file_replace(const char *folder, const char *name, dp_view bytes, dp_why *why);
 /* False: it is something else, or absent. */
@@ -49,5 +50,8 @@ DP_MUST dp_status dp_file_list_open(dp_file_list *list, const char *folder, size
 void dp_file_list_close(dp_file_list *list); /* Accepts an empty one. */
 /* Makes a folder if absent. */
 DP_MUST dp_status dp_folder_make(const char *path, dp_why *why);
+/* The same, in places where others may write: also DP_DENIED if the folder, or the link to it,
+ * belongs neither to this user nor to root, DP_BADARG if it is no folder, with a sentence. */
+DP_MUST dp_status dp_folder_make_own(const char *path, dp_why *why);
 
 #endif

@@ -60,10 +60,12 @@ static void on_tool(void *context, int exit, const char *output)
                          (unsigned long long)self->files.round, self->path);
     }
     if (exit != 0) {
-        dp_call_fail(&self->call, 74, "E0405",
-                     "choose a folder that the daemon's user may write, such as /tmp/model; its "
-                     "parent must exist",
-                     "the export failed", output);
+        char fix[256];
+        snprintf(fix, sizeof fix,
+                 "choose a new folder where the daemon's user may write, such as %.100s/model; its "
+                 "parent must exist",
+                 self->daemon->config->dir);
+        dp_call_fail(&self->call, 74, "E0405", fix, "the export failed", output);
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "path", self->path);

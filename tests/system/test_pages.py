@@ -39,10 +39,10 @@ class Person:
 
     def say(self, command):
         """The lines of a command, with paths as a page has them."""
-        command = command.replace("/tmp/model", self.home + "/model") # No file of a test lies outside of its folder.
+        command = command.replace("/var/lib/dpnode/", self.dir + "/") # No file of a test lies outside of its folder.
         done = subprocess.run(["bash", "-c", command], cwd=self.home, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=300, check=False)
-        said = done.stdout.replace(self.home + "/model", "/tmp/model").replace(self.home, ".").replace(self.socket, "/run/dpnode/dpnode.sock").replace(self.dir, "/var/lib/dpnode")
+        said = done.stdout.replace(self.home, ".").replace(self.socket, "/run/dpnode/dpnode.sock").replace(self.dir, "/var/lib/dpnode")
         return said.splitlines()
 
     def kill(self):

@@ -1,6 +1,7 @@
 #include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,6 +60,63 @@ static void a_file_is_replaced_whole_and_nothing_stays_beside_it(void **state)
     assert_int_equal(list.count, 1);
     dp_file_list_close(&list);
     dp_buf_close(&bytes);
+    tempdir_close(&dir);
+}
+
+/* Somebody who may write to the folder wants this process to overwrite a file of its user. */
+static void a_link_under_the_name_is_replaced_and_its_target_stays(void **state)
+{
+    (void)state;
+    tempdir dir;
+    dp_buf bytes;
+    char key[TEMPDIR_FILE_MAX];
+    char path[TEMPDIR_FILE_MAX];
+    char own[64];
+    struct stat info;
+    tempdir_open(&dir);
+    dp_buf_init(&bytes, 100);
+    CHECK_OK(dp_file_write(dir.path, "key", dp_view_text("secret"), NULL));
+    tempdir_file(&dir, "key", key);
+    CHECK(symlink(key, tempdir_file(&dir, "config.json", path)) == 0);
+    snprintf(own, sizeof own, ".config.json.%ld", (long)getpid());
+    CHECK(symlink(key, tempdir_file(&dir, own, path)) == 0);
+    CHECK(symlink(key, tempdir_file(&dir, "state", path)) == 0);
+    CHECK_OK(dp_file_write(dir.path, "config.json", dp_view_text("{}"), NULL));
+    CHECK_OK(dp_file_replace(dir.path, "state", dp_view_text("x"), NULL));
+    CHECK(lstat(tempdir_file(&dir, "config.json", path), &info) == 0 && S_ISREG(info.st_mode));
+    CHECK(lstat(tempdir_file(&dir, own, path), &info) != 0);
+    CHECK_OK(dp_file_read(key, &bytes, NULL));
+    CHECK(bytes.size == 6 && memcmp(bytes.data, "secret", 6) == 0);
+    dp_buf_close(&bytes);
+    tempdir_close(&dir);
+}
+
+static void a_folder_of_somebody_else_is_refused_where_it_would_be_trusted(void **state)
+{
+    (void)state;
+    enum { STRANGER = 54321 };
+    tempdir dir;
+    dp_why why = {{0}};
+    char path[TEMPDIR_FILE_MAX];
+    char link[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    tempdir_file(&dir, "model", path);
+    CHECK_OK(dp_folder_make_own(path, NULL));
+    CHECK(symlink(path, tempdir_file(&dir, "link", link)) == 0);
+    CHECK_OK(dp_folder_make_own(link, NULL));
+    CHECK_OK(dp_file_write(dir.path, "file", dp_view_text("x"), NULL));
+    CHECK_STATUS(dp_folder_make_own(tempdir_file(&dir, "file", path), &why), DP_BADARG);
+    CHECK(strstr(why.text, "is no folder") != NULL);
+    if (geteuid() == 0) { /* Only root gives folders away. */
+        CHECK(lchown(link, STRANGER, STRANGER) == 0);
+        CHECK_STATUS(dp_folder_make_own(link, &why), DP_DENIED);
+        CHECK(unlink(link) == 0);
+        tempdir_file(&dir, "model", path);
+        CHECK(chown(path, STRANGER, STRANGER) == 0);
+        CHECK_STATUS(dp_folder_make_own(path, &why), DP_DENIED);
+        CHECK(strstr(why.text, "belongs to user 54321") != NULL);
+        CHECK(strstr(why.text, "does not exist yet") != NULL);
+    }
     tempdir_close(&dir);
 }
 
@@ -152,6 +210,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_of_a_folder_are_listed_by_name),
         cmocka_unit_test(a_file_is_replaced_whole_and_nothing_stays_beside_it),
+        cmocka_unit_test(a_link_under_the_name_is_replaced_and_its_target_stays),
+        cmocka_unit_test(a_folder_of_somebody_else_is_refused_where_it_would_be_trusted),
         cmocka_unit_test(too_many_files_are_refused),
         cmocka_unit_test(without_memory_there_is_no_list),
         cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
