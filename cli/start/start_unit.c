@@ -1,6 +1,8 @@
 #include "cli/start/start_unit.h"
 
+#include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -8,13 +10,48 @@
 
 /* Exit status of systemctl(1): the unit is not installed. */
 enum { NOT_INSTALLED = 5 };
+enum { USER_ROW_BYTES = 4096, USER_NAME_MAX = 32 };
+
+/* A package makes the user of its unit; cmake --install does not. True also if systemctl does not
+ * tell which user that is. */
+static bool user_exists(dp_cli_tool *tool, char name[USER_NAME_MAX + 1])
+{
+    static const char *const words[] = {"show", "--property=User", "--value", "dpnoded.service",
+                                        NULL};
+    char room[USER_ROW_BYTES];
+    struct passwd row;
+    struct passwd *found = NULL;
+    if (dp_cli_tool_run_program(tool, "systemctl", words) != DP_OK || tool->exit != 0) {
+        return true;
+    }
+    const size_t size = strcspn(tool->answer, "\n");
+    if (size == 0 || size > USER_NAME_MAX) {
+        return true;
+    }
+    memcpy(name, tool->answer, size);
+    name[size] = '\0';
+    return getpwnam_r(name, &row, room, sizeof room, &found) != 0 || found != NULL ||
+           strspn(name, "0123456789") == size;
+}
 
 dp_unit_start dp_start_unit(const char *managed, dp_control_error *error)
 {
     static dp_cli_tool tool;
     static const char *const words[] = {"start", "dpnoded.service", NULL};
-    if (access(managed, F_OK) != 0 || dp_cli_tool_run_program(&tool, "systemctl", words) != DP_OK ||
-        tool.exit == NOT_INSTALLED) {
+    char user[USER_NAME_MAX + 1];
+    if (access(managed, F_OK) != 0) {
+        return DP_UNIT_NONE;
+    }
+    if (!user_exists(&tool, user)) {
+        char why[128];
+        char fix[128];
+        snprintf(why, sizeof why, "the unit dpnoded.service runs as user %s", user);
+        snprintf(fix, sizeof fix,
+                 "sudo useradd --system --user-group --home-dir /var/lib/dpnode %s", user);
+        dp_error_set(error, DP_EXIT_CONFIG, "E0114", fix, "the daemon's user does not exist", why);
+        return DP_UNIT_FAILED;
+    }
+    if (dp_cli_tool_run_program(&tool, "systemctl", words) != DP_OK || tool.exit == NOT_INSTALLED) {
         return DP_UNIT_NONE;
     }
     if (tool.exit == 0) {

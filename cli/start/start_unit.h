@@ -16,8 +16,8 @@ typedef enum dp_unit_start {
     DP_UNIT_FAILED   /* *error is set */
 } dp_unit_start;
 
-/* Starts dpnoded.service by systemctl and waits until the daemon has told that it is ready.
- * managed: DP_UNIT_MANAGED but in tests. */
+/* Starts dpnoded.service by systemctl, if its user exists, and waits until the daemon has told that
+ * it is ready. managed: DP_UNIT_MANAGED but in tests. */
 DP_MUST dp_unit_start dp_start_unit(const char *managed, dp_control_error *error);
 
 #endif

@@ -87,6 +87,22 @@ static void a_unit_that_does_not_start_is_named_with_its_log(void **state)
     assert_non_null(strstr(error.fix, "journalctl -u dpnoded"));
 }
 
+/* As after cmake --install, which makes no user. */
+static void a_user_that_does_not_exist_is_named_with_the_command_that_makes_it(void **state)
+{
+    (void)state;
+    dp_control_error error = {0};
+    play("if [ $1 = show ]; then echo no-such-user-7; else exit 1; fi");
+    assert_int_equal(dp_start_unit(dir.path, &error), DP_UNIT_FAILED);
+    assert_string_equal(error.code, "E0114");
+    assert_int_equal(error.exit, DP_EXIT_CONFIG);
+    assert_non_null(strstr(error.why, "runs as user no-such-user-7"));
+    assert_string_equal(error.fix, "sudo useradd --system --user-group --home-dir /var/lib/dpnode "
+                                   "no-such-user-7");
+    play("if [ $1 = show ]; then echo root; fi");
+    assert_int_equal(dp_start_unit(dir.path, &error), DP_UNIT_STARTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +111,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_unit_that_does_not_start_is_named_with_its_log, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            a_user_that_does_not_exist_is_named_with_the_command_that_makes_it, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
