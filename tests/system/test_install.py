@@ -131,6 +131,35 @@ class Install(SystemTest):
         self.assertNotIn("Installing", done.stdout)
 
 
+@unittest.skipIf(shutil.which("cmake") is None, "no cmake")
+class Nvcc(SystemTest):
+    FIND = os.path.join(ROOT, "compute", "cuda", "find_nvcc.cmake")
+
+    def play(self, folder, release):
+        """An nvcc that tells this release."""
+        path = self.file(f"{folder}/bin/nvcc", f'#!/bin/sh\necho "Cuda compilation tools, release {release}, V{release}.1"\n')
+        os.chmod(path, 0o755)
+        return path
+
+    def test_an_nvcc_that_cannot_compile_the_kernels_is_passed_over(self):
+        for folder in ("debian", "nvidia"):
+            os.makedirs(os.path.join(self.folder.path, folder, "bin"))
+        old, new = self.play("debian", "11.8"), self.play("nvidia", "12.0")
+        done = subprocess.run(["cmake", "-P", self.FIND], capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "PATH": os.path.dirname(old) + ":" + os.environ["PATH"],
+                                   "CUDA_PATH": os.path.join(self.folder.path, "nvidia")})
+        self.assertIn(f"-- {old} is of CUDA 11.8, older than 12.0: not used\n", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotEqual(done.stdout.splitlines()[-1], f"-- {old}")
+        if shutil.which("nvcc") is None:
+            self.assertEqual(done.stdout.splitlines()[-1], f"-- {new}")
+
+    def test_packages_and_builds_look_for_it_in_the_same_way(self):
+        for name in ("script/package", "compute/cuda/nvcc.cmake"):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                self.assertIn("find_nvcc.cmake", file.read(), name)
+
+
 class Release(unittest.TestCase):
     def test_every_file_that_names_the_version_names_the_same(self):
         with open(os.path.join(ROOT, "base", "version.h"), encoding="utf-8") as file:
