@@ -4,6 +4,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -16,7 +17,7 @@ except ImportError:
     sys.exit(77)
 from netlab import can_run  # noqa: E402
 from statefulset import PATIENCE_S, PODS, StatefulSet  # noqa: E402
-from daemons import wait_for  # noqa: E402
+from daemons import CliError, wait_for  # noqa: E402
 
 ROUNDS_TO_RETURN = 30 # of half a second or more: the start, the links, the state, and a busy machine
 
@@ -88,14 +89,37 @@ class Life(StatefulSet):
         self.all_counted()
         self.assertEqual(self.first.run()["members"], PODS + 1) # the lost node's row stays: docs/CLUSTERS.md
 
-    def test_6_a_founder_that_has_lost_its_volume_returns_by_the_secret(self):
+    def test_6_a_founder_that_has_lost_its_volume_returns_by_the_secret_and_then_by_its_root_key(self):
         run = self.first.run()["id"]
         self.invite() # by the founder that there is
+        key = subprocess.run(self.first.inside(["cat", "/var/lib/dpnode/node/root.key"]), check=True, capture_output=True).stdout
         self.stopped_orderly(self.first.stop())
         shutil.rmtree(self.first.volume)
-        self.cluster.wait_ready(self.first.start(), PATIENCE_S)
+        with open(os.path.join(self.secret(), "voter"), encoding="ascii") as file:
+            token = file.read()
+        self.secret("voter", "DPN1-AEAA") # an old one: the owner renews the Secret, and no pod starts again for that
+        self.first.start()
+        wait_for(lambda: self.first.probe("startupProbe") and (self.first.ask("status").get("problem") or {}).get("code") == "E0203", PATIENCE_S, "it waits")
+        self.secret("voter", token)
+        self.cluster.wait_ready(self.first, PATIENCE_S)
         self.assertEqual(self.first.run()["id"], run)
         wait_for(lambda: all(pod.run()["listed"] == PODS for pod in self.pods()), PATIENCE_S, "five are counted")
+        with self.assertRaises(CliError) as caught: # a voter, without the right to invite
+            self.first.ask("invite")
+        self.assertEqual(caught.exception.error["code"], "E0205")
+        subprocess.run(self.first.inside(["sh", "-c", "umask 077; cat >/var/lib/dpnode/node/root.key"]), check=True, input=key)
+        self.cluster.wait_ready(self.first.stop().start(), PATIENCE_S)
+        self.invite()
+        with open(os.path.join(self.secret(), "voter"), encoding="ascii") as file:
+            self.assertNotEqual(file.read(), token)
+
+    def secret(self, key=None, text=None):
+        """The Secret's folder; with a key, its text is replaced."""
+        folder = self.cluster.secret("dpnode-invite")
+        if key is not None:
+            with open(os.path.join(folder, key), "w", encoding="ascii") as file:
+                file.write(text)
+        return folder
 
     def test_7_keys_that_the_group_may_read_are_refused(self):
         """What fsGroupChangePolicy: Always does to a volume at each start: why the manifest says OnRootMismatch."""
