@@ -243,7 +243,8 @@ class Slurm(Job):
 
     def sbatch(self):
         self.begin([self.SCRIPT], SLURM_JOB_NAME="nodes", SLURM_JOB_ID="19", SLURM_ARRAY_JOB_ID="17", SLURM_ARRAY_TASK_ID="2",
-                   DPNODE_TOKEN_FILE=self.token, DPNODE_LISTEN="127.0.0.1:0")
+                   DPNODE_TOKEN_FILE=self.token, DPNODE_LISTEN="127.0.0.1:0",
+                   DPNODE_TOKEN="DPN1-AEAA") # of the shell that called sbatch, which passes its variables on
         return self.node("tmp.*/dpnode.sock")
 
     def test_the_notice_leaves_time_to_drain(self):
