@@ -35,6 +35,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -449,11 +450,13 @@ static dp_process_group *start_team(const arguments *args)
 /* Lowers the priority of this process. Linux with autogroups (sched(7), on by default) shares
  * processors between sessions first, and a niceness counts inside its session only: so this process
  * gets a session of its own, and that gets the same niceness. */
-static void lower_priority(int by)
+static void lower_priority(int niceness)
 {
     errno = 0;
-    if (nice(by) == -1 && errno != 0) {
-        perror("dpnode-worker: nice");
+    const int inherited = getpriority(PRIO_PROCESS, 0); /* That of a unit with Nice=. */
+    const int wanted = errno == 0 && inherited > niceness ? inherited : niceness;
+    if (setpriority(PRIO_PROCESS, 0, wanted) != 0) {
+        perror("dpnode-worker: setpriority");
         return;
     }
     if (setsid() == -1) {
@@ -461,7 +464,7 @@ static void lower_priority(int by)
     }
     FILE *const group = fopen("/proc/self/autogroup", "w");
     if (group != NULL) { /* Without the file there are no autogroups. */
-        fprintf(group, "%d\n", by);
+        fprintf(group, "%d\n", wanted);
         fclose(group);
     }
 }

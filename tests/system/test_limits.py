@@ -102,6 +102,7 @@ class Limits(SystemTest):
         wait_for(lambda: node.run()["counted"] >= before + 2, 60, "it trains on")
         self.assertEqual(node.run()["trainer_pid"], trainer)  # Heat, power and disk need no other trainer.
 
+        os.setpriority(os.PRIO_PROCESS, daemon, 10) # as Nice=10 of the unit: the trainer's is not added to it
         node.ask("limits", "--nice", "17", "--threads", "2", "--vram-share", "60", "--yield-card", "on")
         wait_for(lambda: node.run()["trainer"] == "up" and node.run()["trainer_pid"] not in (0, trainer), 150, "a trainer with the new niceness")
         self.assertEqual(os.getpriority(os.PRIO_PROCESS, node.run()["trainer_pid"]), 17)
