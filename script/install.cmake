@@ -55,17 +55,23 @@ install(FILES contrib/dpnode.zsh DESTINATION share/zsh/site-functions RENAME _dp
 install(FILES contrib/dpnode.fish DESTINATION share/fish/vendor_completions.d)
 install(FILES README.md LICENSE DESTINATION ${DP_DOC_DIR})
 install(FILES contrib/script/dpnode.h DESTINATION include)
-install(DIRECTORY contrib/prometheus contrib/script DESTINATION ${DP_DOC_DIR}/contrib)
+install(DIRECTORY contrib/prometheus contrib/script contrib/kubernetes contrib/slurm contrib/skypilot contrib/grafana
+    DESTINATION ${DP_DOC_DIR}/contrib USE_SOURCE_PERMISSIONS)
 install(DIRECTORY docs/ DESTINATION ${DP_DOC_DIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png" PATTERN man EXCLUDE
     PATTERN records EXCLUDE PATTERN decisions EXCLUDE)
 
-# The units name the program where it lies: that of the machine, and that of a user.
+# The units name the program where it lies: that of the machine, and that of a user, which systemd also looks for in
+# ~/.local/share (systemd-analyze --user unit-paths), but not in ~/.local/lib.
 install(CODE "set(contrib [[${CMAKE_SOURCE_DIR}/contrib]])")
 install(CODE [[
     foreach(unit system/dpnoded.service user/dpnoded-user.service)
         get_filename_component(manager "${unit}" DIRECTORY)
         get_filename_component(name "${unit}" NAME)
-        set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/systemd/${manager}/dpnoded.service")
+        set(place lib)
+        if(manager STREQUAL "user" AND NOT CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?$")
+            set(place share)
+        endif()
+        set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${place}/systemd/${manager}/dpnoded.service")
         file(READ "${contrib}/${name}" text)
         string(REPLACE "/usr/bin/dpnoded" "${CMAKE_INSTALL_PREFIX}/bin/dpnoded" text "${text}")
         message(STATUS "Installing: ${to}")

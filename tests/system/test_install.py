@@ -61,8 +61,8 @@ class Install(SystemTest):
         self.assertEqual(sorted(os.listdir(os.path.join(self.prefix, "bin"))), PROGRAMS)
         for name in BESIDE:
             self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)
-        for manager in ("system", "user"):
-            with open(os.path.join(self.prefix, f"lib/systemd/{manager}/dpnoded.service"), encoding="utf-8") as unit:
+        for folder in ("lib/systemd/system", "share/systemd/user"): # as in ~/.local: systemd-analyze --user unit-paths
+            with open(os.path.join(self.prefix, folder, "dpnoded.service"), encoding="utf-8") as unit:
                 self.assertRegex(unit.read(), rf"(?m)^ExecStart={self.prefix}/bin/dpnoded( |$)")
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         last = self.run_installed("swarm", "-n", "2", "--rounds", "2", self.file("tiny.yaml", TINY), "--text", text)
@@ -108,6 +108,17 @@ class Install(SystemTest):
         self.assertEqual(sorted(os.listdir(package + "/opt/dpnode/bin")), PROGRAMS)
         with open(package + "/opt/dpnode/lib/systemd/system/dpnoded.service", encoding="utf-8") as unit:
             self.assertIn("ExecStart=/opt/dpnode/bin/dpnoded ", unit.read())
+        for prefix, place in (("/opt/dpnode", "share"), ("/usr", "lib"), ("/usr/local", "lib")):
+            self.assertEqual(self.install("--prefix", prefix, DESTDIR=package).returncode, 0)
+            self.assertEqual([os.path.exists(f"{package}{prefix}/{name}/systemd/user/dpnoded.service") for name in ("lib", "share")],
+                             [place == "lib", place == "share"], prefix)
+        recipes = package + "/usr/share/doc/dpnode/contrib"
+        with open(package + "/usr/share/doc/dpnode/docs/CLUSTERS.md", encoding="utf-8") as page:
+            named = set(re.findall(r"\bcontrib/(?!dpnoded)([\w./-]+\w)", page.read()))
+        self.assertIn("slurm/dpnode.sbatch", named)
+        for name in named:
+            self.assertTrue(os.path.exists(os.path.join(recipes, name)), name)
+        self.assertTrue(os.access(recipes + "/kubernetes/invite", os.X_OK))
 
     def test_missing_builds_are_named_with_the_fix(self):
         tree = os.path.join(self.folder.path, "tree")
