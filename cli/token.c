@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int no_token(dp_control_error *error, int exit, const char *what, const char *why)
 {
@@ -46,6 +47,9 @@ int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control
         return error->exit;
     }
     FILE *const file = file_of(given);
+    if (file == stdin && isatty(STDIN_FILENO)) { /* It may have several lines. */
+        fputs("Paste the token, then press Enter and Ctrl-D:\n", stderr);
+    }
     if (file != NULL) {
         const size_t size = fread(token, 1, DP_TOKEN_INPUT_MAX - 1, file);
         token[size] = '\0';

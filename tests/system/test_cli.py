@@ -3,6 +3,7 @@
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -34,6 +35,18 @@ class WithoutDaemon(SystemTest):
         self.assertEqual((done.returncode, done.stdout), (69, b""))
         lines = done.stderr.decode().splitlines()
         self.assertTrue(lines[0].startswith("error E0101: ") and "why:" in lines[1] and "fix:" in lines[2], lines)
+
+    def test_at_a_terminal_a_token_is_asked_for(self):
+        """sudo logs a command's arguments, but not what is typed: dpnode join -."""
+        terminal, slave = pty.openpty()
+        os.write(terminal, b"DPN1-AE\nAA\n\x04")
+        done = subprocess.run([os.path.join(BINARIES, "dpnode"), "token", "inspect", "-"], stdin=slave, capture_output=True, text=True,
+                              timeout=30, check=False)
+        os.close(slave)
+        os.close(terminal)
+        self.assertEqual(done.stderr.splitlines()[0], "Paste the token, then press Enter and Ctrl-D:")
+        self.assertIn("error E0203: ", done.stderr)
+        self.assertNotIn("Paste", dpnode("token", "inspect", "-", stdin=b"DPN1-AEAA").stderr.decode())
 
     def test_with_json_the_error_is_an_object_on_stdout(self):
         done = dpnode("peers", "--json")

@@ -4,6 +4,7 @@ for numbers. tests/lib/pages.py has the notation. test_pages.py BINARIES Pages.t
 
 import glob
 import os
+import pty
 import re
 import shutil
 import signal
@@ -37,11 +38,16 @@ class Person:
             "DPNODE_SOCKET": self.socket, "DPNODE_LISTEN": f"127.0.0.1:{free_port()}", "DPNODE_BACKEND": "cpu", "DPNODE_THREADS": "1",
             "DPNODE_BALLAST": "1M", "DPNODE_MARGIN": "1M"}
 
-    def say(self, command):
-        """The lines of a command, with paths as a page has them."""
+    def say(self, command, typed=None):
+        """The lines of a command, with paths as a page has them. typed: at a terminal, which shows it, and not to us."""
         command = command.replace("/var/lib/dpnode/", self.dir + "/") # No file of a test lies outside of its folder.
-        done = subprocess.run(["bash", "-c", command], cwd=self.home, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=300, check=False)
+        terminal, own = pty.openpty()
+        if typed is not None:
+            os.write(terminal, typed.encode())
+        done = subprocess.run(["bash", "-c", command], cwd=self.home, env=self.environment, stdin=own if typed is not None else None,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+        os.close(own)
+        os.close(terminal)
         said = done.stdout.replace(self.home, ".").replace(self.socket, "/run/dpnode/dpnode.sock").replace(self.dir, "/var/lib/dpnode")
         return said.splitlines()
 
@@ -106,7 +112,7 @@ class Pages(SystemTest):
             tell = {}
 
             def fits():
-                tell["said"] = self.person(who).say(command)
+                tell["said"] = self.person(who).say(command, f"{self.token}\n\x04" if command.endswith(" join -") else None)
                 tell["difference"] = pages.difference(shown, tell["said"])
                 return tell["difference"] is None or not looks
 
