@@ -171,6 +171,27 @@ class Nvcc(SystemTest):
                 self.assertIn("find_nvcc.cmake", file.read(), name)
 
 
+class Card(SystemTest):
+    """debian/dpnode-cuda.postinst with a played systemd."""
+
+    def restarts(self, before):
+        """What the installation asks for, over that version."""
+        place = self.folder.path
+        os.makedirs(os.path.join(place, "tools"), exist_ok=True)
+        os.chmod(self.file("tools/deb-systemd-invoke", f'#!/bin/sh\necho "$*" >>{place}/asked\nexit 1\n'), 0o755)
+        self.file("asked", "")
+        with open(os.path.join(ROOT, "debian", "dpnode-cuda.postinst"), encoding="utf-8") as file:
+            script = file.read().replace("/run/systemd/system", place)
+        subprocess.run(["sh", "-c", script, "postinst", "configure", before], check=True, timeout=20,
+                       env={**os.environ, "PATH": f"{place}/tools:{os.environ['PATH']}"})
+        with open(os.path.join(place, "asked"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_a_plugin_that_is_new_restarts_a_daemon_that_runs(self):
+        self.assertEqual(self.restarts(""), "try-restart dpnoded.service\n")
+        self.assertEqual(self.restarts("0.1.0"), "") # dpnode's own upgrade restarts it
+
+
 class Release(unittest.TestCase):
     def test_every_file_that_names_the_version_names_the_same(self):
         with open(os.path.join(ROOT, "base", "version.h"), encoding="utf-8") as file:
