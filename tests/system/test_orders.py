@@ -254,10 +254,14 @@ class Orders(SystemTest):
         wait_for(lambda: node.run()["round"] >= 1, 30, "it trains")
         node.end()
         os.rename(os.path.join(node.dir, "identity.key"), os.path.join(node.dir, "gone"))
-        with self.assertRaises(CliError) as caught:
-            self.up(node)
-        self.assertEqual(caught.exception.error["code"], "E0106")
-        self.assertIn("belongs to another node", caught.exception.error["why"])
+        for log_bytes in (0, 10 << 20): # With the latter the daemon begins a new log at its first line, about the folder's mode.
+            os.chmod(node.dir, 0o755)
+            with open(os.path.join(node.dir, "dpnoded.log"), "wb") as log:
+                log.truncate(log_bytes)
+            with self.assertRaises(CliError) as caught:
+                self.up(node)
+            self.assertEqual(caught.exception.error["code"], "E0106")
+            self.assertIn("belongs to another node", caught.exception.error["why"])
         self.fails("E0101", 69, node.ask, "status")
 
     def test_a_daemon_beside_another_in_one_directory_is_refused_and_leaves_its_log_alone(self):
