@@ -70,10 +70,10 @@ class Install(SystemTest):
 
     def test_no_unit_gives_up_on_a_fault_that_passes_or_on_a_store_that_is_rebuilt(self):
         self.assertEqual(self.install("--prefix", self.prefix).returncode, 0)
-        for manager in ("system", "user"):
+        for manager, place in (("system", "lib"), ("user", "share")):
             unit = configparser.ConfigParser(strict=False, interpolation=None)
             unit.optionxform = str
-            path = os.path.join(self.prefix, f"lib/systemd/{manager}/dpnoded.service")
+            path = os.path.join(self.prefix, f"{place}/systemd/{manager}/dpnoded.service")
             unit.read(path)
             self.assertEqual(unit["Unit"]["StartLimitIntervalSec"], "0")
             service = unit["Service"]
