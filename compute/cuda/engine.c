@@ -278,6 +278,24 @@ static bool shrink(dp_cuda_shape *shape)
     return false;
 }
 
+/* Gives the block back where it leaves too little for what comes after it: DP_NOMEM. The least
+ * block may try. */
+static dp_status leave_room(dp_engine *e)
+{
+    size_t left = 0;
+    size_t total = 0;
+    if (e->shape.rows == 1 && e->shape.recompute == DP_RECOMPUTE_LAYER) {
+        return DP_OK;
+    }
+    DP_TRY(DP_CUDA(&e->device, mem_info, &left, &total));
+    if (left >= dp_cuda_gemm_room()) {
+        return DP_OK;
+    }
+    dp_cuda_device_free(&e->device, e->memory);
+    e->memory = NULL;
+    return DP_NOMEM;
+}
+
 static dp_status take_memory(dp_engine *e, dp_why *why)
 {
     dp_status status;
@@ -289,6 +307,9 @@ static dp_status take_memory(dp_engine *e, dp_why *why)
         dp_cuda_engine_carve(e, &arena);
         bytes = arena.used;
         status = DP_CUDA(&e->device, device_alloc, &e->memory, bytes);
+        if (status == DP_OK) {
+            status = leave_room(e);
+        }
     } while (status == DP_NOMEM && shrink(&e->shape));
     if (status == DP_NOMEM) {
         return dp_why_set(why, DP_TOOBIG,

@@ -30,5 +30,7 @@ DP_MUST dp_status dp_cuda_gemm_run(dp_cuda_gemm *gemm, const dp_cuda_product *pr
                                    cudaStream_t stream);
 /* Bytes of the card that it takes. */
 size_t dp_cuda_gemm_bytes(void);
+/* Bytes to leave free for it: those, and what the driver takes to load its kernels. */
+size_t dp_cuda_gemm_room(void);
 
 #endif

@@ -16,7 +16,8 @@ enum {
         1 << 26,        /* m n k from which they are: below it a product is shorter than its launch,
                                and loading 24 kernels for it costs more than all its runs */
     PREPARED_MAX = 512, /* shapes of one engine; beyond that they are prepared anew */
-    WORKSPACE_BYTES = 32 * 1024 * 1024 /* NVIDIA's advice for Hopper; less is enough elsewhere */
+    WORKSPACE_BYTES = 32 * 1024 * 1024, /* NVIDIA's advice for Hopper; less is enough elsewhere */
+    LOADED_BYTES = 64 * 1024 * 1024 /* kernels, loaded one by one, and graphs; not measured yet */
 };
 
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == DP_GEMM_ALGORITHM_WORDS * sizeof(uint64_t),
@@ -69,6 +70,11 @@ struct dp_cuda_gemm {
 size_t dp_cuda_gemm_bytes(void)
 {
     return WORKSPACE_BYTES;
+}
+
+size_t dp_cuda_gemm_room(void)
+{
+    return WORKSPACE_BYTES + LOADED_BYTES;
 }
 
 /* ---- The library. */

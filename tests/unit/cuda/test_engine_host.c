@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "compute/backend/plugin.h"
 #include "tests/cuda/fake_cuda.h"
+#include "tests/cuda/gemm_emulated.h"
 #include "tests/lib/check.h"
 
 enum { ROWS = 2, LENGTH = 8, VOCAB = 40, TOKENS = ROWS * LENGTH, HOST_PIECES = 5 };
@@ -137,6 +138,29 @@ static void a_vector_that_no_memory_is_there_for_is_told_by_a_sentence(void **st
     CHECK(fake_cuda_used() == 0);
 }
 
+/* The block alone would fit with all rows. */
+static void products_have_room_left_for_them(void **state)
+{
+    (void)state;
+    const dp_cuda_shape shape = {.model = &model,
+                                 .type = DP_FP32,
+                                 .optimizer = DP_OPTIM_ADAMW,
+                                 .weights = DP_WEIGHTS_FP32,
+                                 .momentum = true,
+                                 .rows = ROWS};
+    gemm_emulated_takes(4096);
+    const size_t total = dp_cuda_bytes_of(&shape).total;
+    dp_engine *e = opened(&(fake_cuda){.memory = total});
+    CHECK(e->shape.rows == ROWS);
+    cuda->close(e);
+    e = opened(&(fake_cuda){.memory = total - 1});
+    CHECK(e->shape.rows == ROWS / 2 && cuda->problem(e)[0] == '\0');
+    CHECK_OK(train(e));
+    cuda->close(e);
+    CHECK(fake_cuda_used() == 0);
+    gemm_emulated_takes(0);
+}
+
 /* The fake card ends the test where something is freed. */
 static void closing_an_engine_whose_card_hangs_waits_for_nothing(void **state)
 {
@@ -171,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_needs_no_page_locked_memory),
+        cmocka_unit_test(products_have_room_left_for_them),
         cmocka_unit_test(closing_an_engine_whose_card_hangs_waits_for_nothing),
         cmocka_unit_test(a_vector_that_no_memory_is_there_for_is_told_by_a_sentence),
     };
