@@ -338,17 +338,27 @@ bool dp_process_group_serves(const dp_process_group *team, const dp_backend *bac
            (backend == dp_backend_cpu() || (team->cards != NULL && backend == &team->cards->table));
 }
 
-void dp_process_group_feel(const dp_process_group *team, const dp_backend *backend, uint32_t device,
-                           int32_t *celsius, uint32_t *watts)
+dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
+                                           uint32_t device)
 {
-    const bool cards = team != NULL && team->cards != NULL && backend == &team->cards->table;
-    const uint32_t *const devices = cards ? team->cards->devices : &device;
+    dp_sensor_devices of = {.backend = backend, .n = 1, .devices = {device}};
+    const dp_process_group_cards *const cards = team != NULL ? team->cards : NULL;
+    if (cards != NULL && backend == &cards->table) {
+        of.backend = cards->inner;
+        of.n = team->processes;
+        memcpy(of.devices, cards->devices, of.n * sizeof of.devices[0]);
+    }
+    return of;
+}
+
+void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts)
+{
     *celsius = INT32_MIN;
     *watts = 0;
-    for (uint32_t i = 0; i < (cards ? team->processes : 1); i++) {
+    for (uint32_t i = 0; i < of->n; i++) {
         dp_device one = {.celsius = INT32_MIN};
         dp_why why = {{0}};
-        if (backend->device(devices[i], &one, &why) == DP_OK) {
+        if (of->backend->device(of->devices[i], &one, &why) == DP_OK) {
             *celsius = one.celsius > *celsius ? one.celsius : *celsius;
             *watts = one.watts > *watts ? one.watts : *watts;
         }

@@ -6,6 +6,7 @@
 
 #include "compute/backend/plugin.h"
 #include "compute/backend/process_group.h"
+#include "compute/machine/process_barrier.h"
 
 /* Makes the processes of the group compute on devices[rank] of inner, from the library at path ("":
  * in this program since before the fork). *out lives as long as the group; open engines with it,
@@ -30,10 +31,18 @@ DP_MUST dp_status dp_process_group_plan_choice(const dp_plugin_choice *choice,
 /* True if the processes of the group train with engines of this backend: the CPU's, or the one of
  * dp_process_group_use_cards. team may be NULL. */
 bool dp_process_group_serves(const dp_process_group *team, const dp_backend *backend);
-/* Sensors of the devices that compute with this backend, the group's cards if it is theirs, else
- * device: the highest temperature and the highest power. INT32_MIN, 0: unknown. team may be
+/* The devices whose sensors count. A copy, which a thread may use longer than there is a group. */
+typedef struct dp_sensor_devices {
+    const dp_backend *backend; /* of a library, or the CPU's: it stays */
+    uint32_t n;
+    uint32_t devices[DP_PROCESS_BARRIER_PROCESSES_MAX];
+} dp_sensor_devices;
+
+/* Those that compute with this backend: the group's cards if it is theirs, else device. team may be
  * NULL. */
-void dp_process_group_feel(const dp_process_group *team, const dp_backend *backend, uint32_t device,
-                           int32_t *celsius, uint32_t *watts);
+dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
+                                           uint32_t device);
+/* Their highest temperature and highest power. INT32_MIN, 0: unknown. */
+void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts);
 
 #endif

@@ -19,12 +19,12 @@ typedef struct dp_sensor_reading {
     uint32_t watts;  /* 0: unknown */
 } dp_sensor_reading;
 
-/* team, backend: borrowed until close, or as long as a look hangs; team may be NULL. DP_NOMEM,
+/* team is borrowed for the call, since a look that hangs may outlive it; it may be NULL. DP_NOMEM,
  * DP_AGAIN (no thread or descriptor). */
 DP_MUST dp_status dp_sensor_look_open(dp_sensor_look **look, const struct dp_process_group *team,
                                       const dp_backend *backend, uint32_t device);
-/* One reading, as dp_process_group_feel has it. False: it has not come within wait_ms; a later call
- * waits for the same one. One thread only. */
+/* One reading, as dp_sensor_devices_feel has it. False: it has not come within wait_ms; a later
+ * call waits for the same one. One thread only. */
 bool dp_sensor_look_at(dp_sensor_look *look, int wait_ms, dp_sensor_reading *reading);
 /* Returns at once; a thread that hangs frees what it has when it returns. Accepts NULL. */
 void dp_sensor_look_close(dp_sensor_look *look);

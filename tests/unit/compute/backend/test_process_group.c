@@ -408,13 +408,17 @@ static void the_hottest_card_and_the_one_of_most_power_count(void **state)
     card.device = look_at_card;
     CHECK_OK(dp_process_group_start(&team, 4, 0, NULL));
     CHECK_OK(dp_process_group_use_cards(team, &card, "", devices, NULL, &cards, &why));
-    dp_process_group_feel(team, cards, devices[0], &celsius, &watts);
+    const dp_sensor_devices all[] = {
+        dp_process_group_sensors(team, cards, devices[0]),
+        dp_process_group_sensors(team, &card, 0), /* Not the team's: alone. */
+        dp_process_group_sensors(NULL, &card, 9)};
+    dp_process_group_close(team); /* A thread that reads the sensors may be left behind. */
+    dp_sensor_devices_feel(&all[0], &celsius, &watts);
     CHECK(celsius == 71 && watts == 250);
-    dp_process_group_feel(team, &card, 0, &celsius, &watts); /* Not the team's: alone. */
+    dp_sensor_devices_feel(&all[1], &celsius, &watts);
     CHECK(celsius == 60 && watts == 200);
-    dp_process_group_feel(NULL, &card, 9, &celsius, &watts);
+    dp_sensor_devices_feel(&all[2], &celsius, &watts);
     CHECK(celsius == INT32_MIN && watts == 0);
-    dp_process_group_close(team);
 }
 
 int main(void)

@@ -9,11 +9,17 @@
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: no reading ends */
 static int32_t heat = 40;
 
-void dp_process_group_feel(const dp_process_group *team, const dp_backend *backend, uint32_t device,
-                           int32_t *celsius, uint32_t *watts)
+dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
+                                           uint32_t device)
+{
+    assert_true(team == NULL);
+    return (dp_sensor_devices){.backend = backend, .n = 1, .devices = {device}};
+}
+
+void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts)
 {
     pthread_mutex_lock(&gate);
-    *celsius = team == NULL && backend == NULL && device == 3 ? heat++ : INT32_MIN;
+    *celsius = of->backend == NULL && of->n == 1 && of->devices[0] == 3 ? heat++ : INT32_MIN;
     *watts = 100;
     pthread_mutex_unlock(&gate);
 }

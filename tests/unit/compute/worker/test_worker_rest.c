@@ -33,12 +33,16 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-void dp_process_group_feel(const dp_process_group *team, const dp_backend *backend, uint32_t device,
-                           int32_t *celsius, uint32_t *watts)
+dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
+                                           uint32_t device)
 {
     (void)team;
-    (void)backend;
-    (void)device;
+    return (dp_sensor_devices){.backend = backend, .n = 1, .devices = {device}};
+}
+
+void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts)
+{
+    (void)of;
     pthread_mutex_lock(&gate);
     pthread_mutex_unlock(&gate);
     machine.n_looks++;
