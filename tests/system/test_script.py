@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """Scripts train a run of a model that dpnode cannot compute: work counts once, replicas stay equal, whoever dies."""
 
+import contextlib
 import os
+import shutil
 import signal
+import sqlite3
+import struct
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -85,6 +90,19 @@ class Script(ScriptTest):
     def rounds_that(self, node, event):
         return {entry["round"] for entry in node.lines("logs", "-n", "2000") if entry.get("name") == event}
 
+    def stores_publication(self, node):
+        """Is the row there that brings the node's last publication back after a kill? The daemon has its store for itself: a copy is read."""
+        published = struct.pack("<Q", max(self.rounds_that(node, "round.published")))
+        with tempfile.TemporaryDirectory(dir=self.folder.path) as copy:
+            for name in ("meta.db-wal", "meta.db"):
+                shutil.copy(os.path.join(node.dir, name), copy)
+            try:
+                with contextlib.closing(sqlite3.connect(os.path.join(copy, "meta.db"))) as meta:
+                    row = meta.execute("SELECT bytes FROM row WHERE name='pending'").fetchone()
+            except sqlite3.DatabaseError: # It was copied during a write.
+                return False
+        return row is not None and published in row[0]
+
     def test_work_that_its_round_left_out_counts_later_although_its_script_has_ended(self):
         """The joiner's daemon stands still from the end of its script until a round was decided without it. So it publishes the last steps
         for a round that is over. Then it publishes them again, or is killed first."""
@@ -102,7 +120,8 @@ class Script(ScriptTest):
             os.kill(joiner.process.pid, signal.SIGCONT)
             wait_for(lambda r=at: self.rounds_that(joiner, "round.published") & {r, r + 1}, 20, "it publishes for that round")
             self.assertNotIn(at + 1, self.rounds_that(joiner, "round.counted"))
-            if run % 2 == 1:
+            if run % 2 == 1: # What is not stored yet would be lost.
+                wait_for(lambda: self.stores_publication(joiner), 20, "its publication is stored")
                 joiner.kill()
                 joiner.start()
             want = (run + 1) * STEPS * 32
