@@ -126,7 +126,8 @@ class Script(ScriptTest):
                 joiner.start()
             want = (run + 1) * STEPS * 32
             wait_for(lambda w=want: member()["samples"] >= w, 30, f"all is counted: {member()}, {want} samples")
-            self.assertEqual((member()["samples"], member()["counted"]), (want, run + 1))
+            self.assertEqual(member()["samples"], want)
+            self.assertGreater(member()["counted"], run) # Of a slow script an earlier round counts some.
             self.waits(joiner)
         self.counts_nothing_twice(founder)
 
