@@ -25,20 +25,42 @@ dp_status dp_chat_files_read(const char *folder, dp_buf files[DP_CHAT_FILES], dp
     return DP_OK;
 }
 
-dp_status dp_chat_files_copy(const char *from, const char *to, dp_why *why)
+static void open_files(dp_buf files[DP_CHAT_FILES])
 {
-    dp_buf files[DP_CHAT_FILES];
     for (size_t i = 0; i < DP_CHAT_FILES; i++) {
         dp_buf_init(&files[i], DP_CHAT_CONFIG_MAX);
     }
+}
+
+static void close_files(dp_buf files[DP_CHAT_FILES])
+{
+    for (size_t i = 0; i < DP_CHAT_FILES; i++) {
+        dp_buf_close(&files[i]);
+    }
+}
+
+dp_status dp_chat_files_source(const char *folder, dp_buf *out, dp_why *why)
+{
+    dp_buf files[DP_CHAT_FILES];
+    open_files(files);
+    dp_status status = dp_chat_files_read(folder, files, why);
+    if (status == DP_OK) {
+        status = dp_chat_source(dp_buf_view(&files[0]), dp_buf_view(&files[1]), out, why);
+    }
+    close_files(files);
+    return status;
+}
+
+dp_status dp_chat_files_copy(const char *from, const char *to, dp_why *why)
+{
+    dp_buf files[DP_CHAT_FILES];
+    open_files(files);
     dp_status status = dp_chat_files_read(from, files, why);
     for (size_t i = 0; i < DP_CHAT_FILES && status == DP_OK; i++) {
         if (files[i].size > 0) {
             status = dp_file_write(to, dp_chat_file_names[i], dp_buf_view(&files[i]), why);
         }
     }
-    for (size_t i = 0; i < DP_CHAT_FILES; i++) {
-        dp_buf_close(&files[i]);
-    }
+    close_files(files);
     return status;
 }

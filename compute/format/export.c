@@ -79,14 +79,14 @@ static dp_status form_of(const dp_export_job *job, form *out, dp_why *why)
     return DP_OK;
 }
 
-static dp_status encode(const form *f, const dp_model *model, const float *theta, const dp_bpe *bpe,
-                        dp_buf *out, dp_why *why)
+static dp_status encode(const form *f, const dp_model *model, const float *theta,
+                        const dp_gguf_language *language, dp_buf *out, dp_why *why)
 {
     switch (f->target) {
     case TRANSFORMERS:
         return dp_safetensors_write(model, theta, out);
     case LLAMA_CPP:
-        return dp_gguf_write(model, theta, bpe, f->gguf, out, why);
+        return dp_gguf_write(model, theta, language, f->gguf, out, why);
     case LLM_C:
         return dp_llmc_write(model, theta, f->llmc, out, why);
     case PEFT: /* write_model does it. */
@@ -129,11 +129,12 @@ static dp_status encode_state(const form *f, const dp_manifest *m, const dp_expo
     if (f->target == PEFT) {
         return dp_safetensors_write_adapters(model, params, &m->base, out);
     }
+    const dp_gguf_language language = {.bpe = bpe, .chat_template = in->chat};
     if (theta == NULL) {
-        return encode(f, model, params, bpe, out, why);
+        return encode(f, model, params, &language, out, why);
     }
     DP_TRY(merge(m, in->base, model, params, theta, why));
-    return encode(f, model->base, theta, bpe, out, why);
+    return encode(f, model->base, theta, &language, out, why);
 }
 
 static dp_status write_model(const form *f, const dp_manifest *m, const dp_export_inputs *in,
@@ -301,8 +302,8 @@ dp_status dp_export(const dp_export_job *job, dp_why *why)
         status = dp_file_map_path(job->base, &base, why);
     }
     if (status == DP_OK) {
-        const dp_export_inputs in = {dp_buf_view(&manifest), dp_buf_view(&state),
-                                     dp_buf_view(&tokenizer), base};
+        const dp_export_inputs in = {
+            dp_buf_view(&manifest), dp_buf_view(&state), dp_buf_view(&tokenizer), base, {0}};
         status = dp_export_views(job, &in, why);
     }
     dp_file_unmap(base);

@@ -35,6 +35,7 @@ typedef struct dp_export_inputs {
     dp_view state;
     dp_view tokenizer; /* or the table of tensors */
     dp_view base;      /* with adapters, if merged: the object */
+    dp_view chat;      /* the chat template, for gguf; empty: none */
 } dp_export_inputs;
 /* The same from memory; the paths of inputs in job are ignored. */
 DP_MUST dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in,

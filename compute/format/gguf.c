@@ -7,14 +7,10 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "compute/cpu/half.h"
+#include "compute/format/gguf_arch.h"
 #include "compute/format/gguf_words.h"
 
-enum {
-    VERSION = 3,
-    BLOCK_BYTES = 2 + DP_GGUF_BLOCK,
-    KEY_MAX = 64,
-    GGUF_ROPE_OFF_EVERY = 4 /* of SmolLM3, in llama.cpp's source */
-};
+enum { VERSION = 3, BLOCK_BYTES = 2 + DP_GGUF_BLOCK };
 
 static const struct type_row {
     const char *name;
@@ -46,12 +42,14 @@ static const char *const names[DP_SLOTS][DP_MODEL_PARTS_MAX] = {
     [DP_LAYER_K_NORM] = {"attn_k_norm.weight"},
     [DP_LAYER_OUT_W] = {"attn_output.weight"},
     [DP_LAYER_OUT_B] = {"attn_output.bias"},
+    [DP_LAYER_OUT_NORM] = {"post_attention_norm.weight"},
     [DP_LAYER_NORM2_W] = {"ffn_norm.weight"},
     [DP_LAYER_NORM2_B] = {"ffn_norm.bias"},
     [DP_LAYER_UP_W] = {"ffn_gate.weight", "ffn_up.weight"},
     [DP_LAYER_UP_B] = {"ffn_up.bias"},
     [DP_LAYER_DOWN_W] = {"ffn_down.weight"},
     [DP_LAYER_DOWN_B] = {"ffn_down.bias"},
+    [DP_LAYER_DOWN_NORM] = {"post_ffw_norm.weight"},
     [DP_SLOT_EMBED] = {"token_embd.weight"},
     [DP_SLOT_POSITIONS] = {"position_embd.weight"},
     [DP_SLOT_NORM_W] = {"output_norm.weight"},
@@ -67,41 +65,18 @@ static const struct {
                    {DP_LAYER_QKV_B, "attn_qkv.bias"},
                    {DP_LAYER_UP_W, "ffn_up.weight"}};
 
-/* The architectures of llama.cpp. */
-static const struct arch_row {
-    dp_arch arch;
-    dp_switch qk_norm;
-    const char *name;
-    bool pairs; /* it turns neighbouring channels: rows of q and k are interleaved */
-} arch_rows[] = {
-    {DP_ARCH_GPT2, DP_OFF, "gpt2", false},      {DP_ARCH_LLAMA, DP_OFF, "llama", true},
-    {DP_ARCH_LLAMA, DP_ON, "qwen3", false},     {DP_ARCH_QWEN2, DP_OFF, "qwen2", false},
-    {DP_ARCH_SMOLLM3, DP_OFF, "smollm3", true}, {DP_ARCH_MISTRAL, DP_OFF, "llama", true},
-    {DP_ARCH_PHI3, DP_OFF, "phi3", false},
-};
-
-/* NULL: llama.cpp has no such model. */
-static const struct arch_row *arch_of(const dp_model_config *config)
-{
-    for (size_t i = 0; i < sizeof arch_rows / sizeof arch_rows[0]; i++) {
-        if (arch_rows[i].arch == config->arch && arch_rows[i].qk_norm == config->qk_norm) {
-            return &arch_rows[i];
-        }
-    }
-    return NULL;
-}
-
 /* One tensor of the file. */
 typedef struct file_tensor {
     char name[DP_TENSOR_NAME_MAX];
     uint32_t n_dims;
-    const float *values; /* of the tensor in the arena */
-    size_t stride;       /* from row to row there, where turned */
-    size_t first;        /* column in the arena of row 0, where turned */
-    size_t rows;         /* 1 for a vector */
-    size_t columns;      /* of a row */
-    bool turned;         /* the arena has [columns][rows] */
-    size_t half;         /* of a head whose rows are interleaved; 0: they are not */
+    const float *values;     /* of the tensor in the arena */
+    const dp_tensor *tensor; /* NULL: of none */
+    dp_tensor_part part;
+    size_t stride;  /* from row to row in the arena, where turned */
+    size_t rows;    /* 1 for a vector */
+    size_t columns; /* of a row */
+    bool turned;    /* the arena has [columns][rows] */
+    size_t half;    /* of a head whose rows are interleaved; 0: they are not */
     dp_gguf_type type;
 } file_tensor;
 
@@ -157,9 +132,11 @@ static file_tensor item_of(const writer *w, const dp_tensor *tensor, const dp_te
     const bool linear = tensor->n_dims == 2 && tensor->slot < DP_LAYER_SLOTS;
     file_tensor made = {.n_dims = tensor->n_dims,
                         .values = w->theta + tensor->offset,
+                        .tensor = tensor,
+                        .part = *part,
                         .stride = tensor->shape[1],
-                        .first = part->first,
                         .turned = linear};
+    made.part.by_head = false; /* The file has q, k and v apart, or one after the other. */
     made.rows = tensor->n_dims == 1 ? 1 : linear ? part->columns : tensor->shape[0];
     made.columns = tensor->n_dims == 1 ? part->columns
                    : linear            ? tensor->shape[0]
@@ -167,7 +144,8 @@ static file_tensor item_of(const writer *w, const dp_tensor *tensor, const dp_te
     made.type = type_for(w, tensor, made.columns);
     const size_t v = (model->config.heads + (size_t)model->config.kv_heads) *
                      model->config.head_width; /* the first column of v */
-    if (tensor->slot == DP_LAYER_QKV_W && part->first < v && arch_of(&model->config)->pairs) {
+    if (tensor->slot == DP_LAYER_QKV_W && part->first < v &&
+        dp_gguf_arch_of(&model->config)->pairs) {
         made.half = model->config.head_width / 2;
     }
     if (tensor->slot < DP_LAYER_SLOTS) {
@@ -237,20 +215,29 @@ static void write_info(writer *w, const file_tensor *item)
     w->offset += padded((uint64_t)item->rows * row_bytes(item->type, item->columns));
 }
 
+/* The column of the arena that has row `index` of the file, or element `index` of a vector. */
+static size_t column_of(const writer *w, const file_tensor *item, size_t index)
+{
+    if (item->half > 0) {
+        const size_t head = 2 * item->half;
+        index = index / head * head + index % 2 * item->half + index % head / 2;
+    }
+    return dp_model_part_column(w->model, item->tensor, &item->part, index);
+}
+
 static void take_row(const writer *w, const file_tensor *item, size_t index)
 {
     const float *const from = item->values;
-    if (!item->turned) {
-        memcpy(w->row, from + item->first + index * item->columns, item->columns * sizeof *w->row);
+    if (item->turned) {
+        const size_t column = column_of(w, item, index);
+        for (size_t i = 0; i < item->columns; i++) {
+            w->row[i] = from[i * item->stride + column];
+        }
         return;
     }
-    size_t source = index;
-    if (item->half > 0) {
-        const size_t head = 2 * item->half;
-        source = index / head * head + index % 2 * item->half + index % head / 2;
-    }
     for (size_t i = 0; i < item->columns; i++) {
-        w->row[i] = from[i * item->stride + item->first + source];
+        const bool vector = item->n_dims == 1 && item->tensor != NULL;
+        w->row[i] = from[vector ? column_of(w, item, i) : index * item->columns + i];
     }
 }
 
@@ -318,118 +305,27 @@ static void write_data(writer *w, const file_tensor *item)
     align(&w->pairs, start);
 }
 
-/* ---- pairs ---- */
-
-static void number(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key,
-                   uint32_t value)
-{
-    char text[KEY_MAX];
-    snprintf(text, sizeof text, "%s.%s", arch_of(config)->name, key);
-    dp_gguf_pair_u32(pairs, text, value);
-}
-
-static void real(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key, float value)
-{
-    char text[KEY_MAX];
-    snprintf(text, sizeof text, "%s.%s", arch_of(config)->name, key);
-    dp_gguf_pair_real(pairs, text, value);
-}
-
-static void words(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key,
-                  const char *value)
-{
-    char text[KEY_MAX];
-    snprintf(text, sizeof text, "%s.%s", arch_of(config)->name, key);
-    dp_gguf_pair_text(pairs, text, value);
-}
-
-static void write_pairs(writer *w, const dp_bpe *bpe)
+static void write_pairs(writer *w, const dp_gguf_language *language)
 {
     dp_gguf_pairs *const p = &w->pairs;
-    const dp_model_config *const m = &w->model->config;
-    const float eps = (float)((double)m->norm_eps_nano / 1e9);
-    dp_gguf_pair_text(p, "general.architecture", arch_of(m)->name);
+    dp_gguf_arch_pairs(p, &w->model->config);
     for (size_t i = 0; i < sizeof type_rows / sizeof type_rows[0]; i++) {
         if (type_rows[i].type == w->matrices) {
             dp_gguf_pair_u32(p, "general.file_type", type_rows[i].file_type);
         }
     }
     dp_gguf_pair_u32(p, "general.quantization_version", 2);
-    number(p, m, "vocab_size", m->vocab);
-    number(p, m, "context_length", m->context);
-    number(p, m, "embedding_length", m->width);
-    number(p, m, "block_count", m->layers);
-    number(p, m, "feed_forward_length", m->hidden);
-    number(p, m, "attention.head_count", m->heads);
-    if ((dp_model_features(m) & DP_HAS_LAYER_NORM) != 0) {
-        real(p, m, "attention.layer_norm_epsilon", 1e-5F);
-    } else {
-        number(p, m, "attention.head_count_kv", m->kv_heads);
-        number(p, m, "attention.key_length", m->head_width);
-        number(p, m, "attention.value_length", m->head_width);
-        number(p, m, "rope.dimension_count", m->head_width);
-        real(p, m, "rope.freq_base", (float)m->rope_theta);
-        if (m->rope_scaling == DP_ROPE_LINEAR) {
-            words(p, m, "rope.scaling.type", "linear");
-            real(p, m, "rope.scaling.factor", (float)m->rope_factor_milli * 1e-3F);
-        }
-        real(p, m, "attention.layer_norm_rms_epsilon", eps);
-        if (m->window != 0) {
-            number(p, m, "attention.sliding_window", m->window);
-        }
+    dp_gguf_words(p, language->bpe, w->model->config.vocab);
+    if (language->chat_template.size > 0) {
+        dp_gguf_key(p, "tokenizer.chat_template", DP_GGUF_TEXT);
+        dp_gguf_string(p, language->chat_template);
     }
-    dp_gguf_words(p, bpe, m->vocab);
-}
-
-/* Refuses what llama.cpp does not compute of a family, or what is not written here. */
-static dp_status check_family(const dp_model_config *m, dp_why *why)
-{
-    if (arch_of(m) == NULL) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "a GGUF file of model.arch %s is not written here; export for "
-                          "transformers, and let llama.cpp's convert_hf_to_gguf.py convert that",
-                          dp_model_family_of(m->arch)->name);
-    }
-    if (m->rope_width != 0) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "a GGUF file with model.rope_width is not written here; export for "
-                          "transformers, and let llama.cpp's convert_hf_to_gguf.py convert that");
-    }
-    if (m->arch == DP_ARCH_SMOLLM3 && m->rope_off_every != GGUF_ROPE_OFF_EVERY) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "llama.cpp computes SmolLM3 with model.rope_off_every %d alone",
-                          (int)GGUF_ROPE_OFF_EVERY);
-    }
-    if (m->arch == DP_ARCH_MISTRAL && m->window != 0 && m->window < m->context) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "llama.cpp computes Mistral without a window; train with model.window 0 "
-                          "or model.context %u to export",
-                          m->window);
-    }
-    return DP_OK;
 }
 
 static dp_status check(const dp_model_config *m, const dp_bpe *bpe, dp_why *why)
 {
-    DP_TRY(check_family(m, why));
-    if (m->softcap_milli != 0) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "llama.cpp has no soft cap of the logits on this model; train with "
-                          "model.softcap 0 to export");
-    }
-    const bool gated = m->activation == DP_ACTIVATION_SWIGLU;
-    if (m->arch == DP_ARCH_GPT2 ? m->activation != DP_ACTIVATION_GELU : !gated) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "llama.cpp computes %s; train with model.activation %s to export",
-                          m->arch == DP_ARCH_GPT2 ? "GPT-2 with GELU" : "Llama with gated units",
-                          m->arch == DP_ARCH_GPT2 ? "gelu" : "swiglu");
-    }
-    if (!dp_gguf_words_known(bpe)) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "the tokenizer is none of those that a GGUF file can name here (GPT-2, "
-                          "Llama-3, Qwen2): export without --gguf, and convert that folder with "
-                          "llama.cpp's own program");
-    }
+    DP_TRY(dp_gguf_arch_check(m, why));
+    DP_TRY(dp_gguf_words_check(bpe, why));
     if (dp_bpe_count(bpe) > m->vocab) {
         return dp_why_set(why, DP_BADARG,
                           "the tokenizer has %zu tokens, the model a vocabulary of %u",
@@ -438,18 +334,18 @@ static dp_status check(const dp_model_config *m, const dp_bpe *bpe, dp_why *why)
     return DP_OK;
 }
 
-static dp_status write_head(writer *w, const dp_bpe *bpe, dp_buf *pairs_room)
+static dp_status write_head(writer *w, const dp_gguf_language *language, dp_buf *pairs_room)
 {
     w->pairs.out = pairs_room;
-    write_pairs(w, bpe);
+    write_pairs(w, language);
     each_item(w, count_item);
     each_item(w, write_info);
     return w->pairs.status;
 }
 
-static dp_status write_file(writer *w, const dp_bpe *bpe, dp_buf *head, dp_buf *out)
+static dp_status write_file(writer *w, const dp_gguf_language *language, dp_buf *head, dp_buf *out)
 {
-    DP_TRY(write_head(w, bpe, head));
+    DP_TRY(write_head(w, language, head));
     const size_t start = out->size;
     dp_gguf_pairs *const p = &w->pairs;
     p->out = out;
@@ -465,10 +361,10 @@ static dp_status write_file(writer *w, const dp_bpe *bpe, dp_buf *head, dp_buf *
     return p->status;
 }
 
-dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_bpe *bpe,
+dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_gguf_language *language,
                         dp_gguf_type matrices, dp_buf *out, dp_why *why)
 {
-    DP_TRY(check(&model->config, bpe, why));
+    DP_TRY(check(&model->config, language->bpe, why));
     size_t columns = 0;
     for (size_t t = 0; t < model->n_tensors; t++) {
         const dp_tensor *const tensor = &model->tensors[t];
@@ -486,7 +382,7 @@ dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_bpe 
     w.bytes = dp_alloc(columns, sizeof *w.row);
     const size_t before = out->size;
     const dp_status status =
-        w.row == NULL || w.bytes == NULL ? DP_NOMEM : write_file(&w, bpe, &head, out);
+        w.row == NULL || w.bytes == NULL ? DP_NOMEM : write_file(&w, language, &head, out);
     if (status != DP_OK) {
         out->size = before;
         dp_why_set(why, status, "the GGUF file could not be made: %s", dp_status_text(status));

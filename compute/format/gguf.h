@@ -8,10 +8,11 @@
  *            from the data
  *   zeros up to a multiple of 32, then the data; each tensor starts at a multiple of 32
  *
- * Architectures gpt2, llama and qwen3, with the names of gguf-py's constants. Linear weights stand
- * as [out][in]. llama.cpp turns neighbouring channels of a head where Hugging Face's Llama turns
- * those half a head apart, so rows of q and k of llama are interleaved: row 2i + s of a head is row
- * s * half + i of ours (permute in llama.cpp's convert_hf_to_gguf.py). qwen3 keeps them. */
+ * Names of architectures and tensors are gguf-py's constants. Linear weights stand as [out][in].
+ * llama.cpp turns neighbouring channels of a head where Hugging Face's Llama turns those half a
+ * head apart, so rows of q and k of llama and smollm3 are interleaved: row 2i + s of a head is row
+ * s * half + i of Hugging Face's (permute in llama.cpp's convert_hf_to_gguf.py). The other families
+ * keep them. */
 #ifndef DP_COMPUTE_FORMAT_GGUF_H
 #define DP_COMPUTE_FORMAT_GGUF_H
 
@@ -32,12 +33,19 @@ typedef enum dp_gguf_type {
 /* "f32", "f16", "bf16", "q8_0". False: none of these. */
 bool dp_gguf_type_of(const char *text, dp_gguf_type *type);
 
+/* The parts of a file that concern text. */
+typedef struct dp_gguf_language {
+    const dp_bpe *bpe;
+    dp_view chat_template; /* Jinja; empty: none */
+} dp_gguf_language;
+
 /* Appends a file. matrices: the type of matrices; vectors and positions stay F32, and rows that are
  * no multiple of a block become F16 in place of Q8_0. Ids from the tokenizer's count up to the
- * model's vocabulary are written as unused tokens. DP_BADARG with a sentence: llama.cpp has no such
- * model (a soft cap, ReLU2, a Llama without gates, a tokenizer with more tokens than the model).
- * DP_TOOBIG, DP_NOMEM. On failure out is unchanged. */
-DP_MUST dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_bpe *bpe,
-                                dp_gguf_type matrices, dp_buf *out, dp_why *why);
+ * model's vocabulary are written as unused tokens. DP_UNSUPPORTED with a sentence: llama.cpp has no
+ * such model (gguf_arch.h) or makes other tokens (gguf_words.h). DP_BADARG: a tokenizer with more
+ * tokens than the model. DP_TOOBIG, DP_NOMEM. On failure out is unchanged. */
+DP_MUST dp_status dp_gguf_write(const dp_model *model, const float *theta,
+                                const dp_gguf_language *language, dp_gguf_type matrices,
+                                dp_buf *out, dp_why *why);
 
 #endif

@@ -131,7 +131,8 @@ typedef const char *dp_standalone_files[DP_STANDALONE_EXPORTED_MAX + 1];
 
 /* Exports the newest valid checkpoint for other programs: the fields folder, gguf, llmc and merged
  * of to. files: dp_export_files, and those of the chat template (chat_files.h) if the folder has
- * them and the export has a tokenizer.json. *steps, lock and statuses as above. */
+ * them and the export has a tokenizer.json; a GGUF file has the template in it. *steps, lock and
+ * statuses as above. */
 DP_MUST dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
                                        uint64_t *steps, dp_standalone_files files, dp_why *why);
 

@@ -314,6 +314,36 @@ static dp_status export_chat(const dp_standalone_folder *folder, const dp_export
     return whole ? dp_chat_files_copy(data, to->folder, why) : DP_OK;
 }
 
+/* The chat template for a GGUF file; chat stays empty where there is none. */
+static dp_status read_chat(const dp_standalone_folder *folder, dp_buf *chat, dp_why *why)
+{
+    char data[PATH_MAX];
+    dp_why none;
+    DP_TRY(path_in(folder->path, "data", data, why));
+    const dp_status status = dp_chat_files_source(data, chat, &none);
+    return status == DP_NOTFOUND || status == DP_OK ? DP_OK
+                                                    : dp_why_set(why, status, "%s", none.text);
+}
+
+static dp_status export_state(const dp_standalone_folder *folder, dp_view state,
+                              const dp_export_job *to, dp_why *why)
+{
+    dp_buf chat;
+    dp_buf_init(&chat, DP_CHAT_SOURCE_MAX);
+    dp_status status = to->gguf != NULL ? read_chat(folder, &chat, why) : DP_OK;
+    if (status == DP_OK) {
+        const dp_export_inputs in = {.manifest =
+                                         dp_view_of(folder->canonical, folder->canonical_size),
+                                     .state = state,
+                                     .tokenizer = dp_buf_view(&folder->tokenizer),
+                                     .base = folder->base,
+                                     .chat = dp_buf_view(&chat)};
+        status = dp_export_views(to, &in, why);
+    }
+    dp_buf_close(&chat);
+    return status;
+}
+
 dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
                                uint64_t *steps, dp_standalone_files files, dp_why *why)
 {
@@ -326,12 +356,7 @@ dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_j
         status = dp_trainer_state_bytes(trainer, &state, &root);
     }
     if (status == DP_OK) {
-        const dp_export_inputs in = {.manifest =
-                                         dp_view_of(folder.canonical, folder.canonical_size),
-                                     .state = state,
-                                     .tokenizer = dp_buf_view(&folder.tokenizer),
-                                     .base = folder.base};
-        status = dp_export_views(to, &in, why);
+        status = export_state(&folder, state, to, why);
     }
     if (status == DP_OK) {
         status = export_chat(&folder, to, files, why);

@@ -54,23 +54,28 @@ static dp_view view_of(json_t *text)
     return dp_view_of(json_string_value(text), json_string_length(text));
 }
 
-static dp_status open_templates(dp_chat *chat, json_t *config, dp_view jinja, dp_why *why)
+/* The template for chats without tools, lent. DP_NOTFOUND. */
+static dp_status find_source(json_t *config, dp_view jinja, dp_view *source, dp_why *why)
 {
     json_t *const given = json_object_get(config, "chat_template");
     json_t *const found = json_is_string(given) ? given : find_template(given, "default");
-    json_t *const tools = find_template(given, "tool_use");
-    if (jinja.size > 0) {
-        return open_one(&chat->template, jinja, "", why);
-    }
-    if (found == NULL) {
+    if (jinja.size == 0 && found == NULL) {
         return dp_why_set(why, DP_NOTFOUND, "the tokenizer has no chat_template");
     }
-    if (tools != NULL) {
+    *source = jinja.size > 0 ? jinja : view_of(found);
+    return DP_OK;
+}
+
+static dp_status open_templates(dp_chat *chat, json_t *config, dp_view jinja, dp_why *why)
+{
+    json_t *const tools = find_template(json_object_get(config, "chat_template"), "tool_use");
+    dp_view source;
+    DP_TRY(find_source(config, jinja, &source, why));
+    if (tools != NULL && jinja.size == 0) {
         chat->tools_status =
             open_one(&chat->with_tools, view_of(tools), " tool_use", &chat->tools_why);
     }
-    return chat->tools_status == DP_NOMEM ? DP_NOMEM
-                                          : open_one(&chat->template, view_of(found), "", why);
+    return chat->tools_status == DP_NOMEM ? DP_NOMEM : open_one(&chat->template, source, "", why);
 }
 
 static dp_status take_tokens(dp_chat *chat, json_t *config)
@@ -86,22 +91,43 @@ static dp_status take_tokens(dp_chat *chat, json_t *config)
     return chat->tokens != NULL ? DP_OK : DP_NOMEM;
 }
 
-dp_status dp_chat_open(dp_chat **out, dp_view config, dp_view jinja, dp_why *why)
+/* *root: NULL if config is empty; else the caller's. */
+static dp_status read_config(dp_view config, json_t **root, dp_why *why)
 {
     json_error_t error;
-    json_t *root = NULL;
+    *root = NULL;
     if (config.size > DP_CHAT_CONFIG_MAX) {
         return dp_why_set(why, DP_TOOBIG, "tokenizer_config.json is larger than %d MiB",
                           DP_CHAT_CONFIG_MAX >> 20);
     }
     if (config.size > 0) {
         /* Its texts alone are read, and model_max_length is often 10^30. */
-        root = json_loadb((const char *)config.data, config.size, JSON_DECODE_INT_AS_REAL, &error);
-        if (root == NULL) {
+        *root = json_loadb((const char *)config.data, config.size, JSON_DECODE_INT_AS_REAL, &error);
+        if (*root == NULL) {
             return dp_why_set(why, DP_BADMSG, "tokenizer_config.json is no JSON: line %d: %s",
                               error.line, error.text);
         }
     }
+    return DP_OK;
+}
+
+dp_status dp_chat_source(dp_view config, dp_view jinja, dp_buf *out, dp_why *why)
+{
+    json_t *root;
+    dp_view source;
+    DP_TRY(read_config(config, &root, why));
+    dp_status status = find_source(root, jinja, &source, why);
+    if (status == DP_OK) {
+        status = dp_buf_append(out, source);
+    }
+    json_decref(root);
+    return status;
+}
+
+dp_status dp_chat_open(dp_chat **out, dp_view config, dp_view jinja, dp_why *why)
+{
+    json_t *root;
+    DP_TRY(read_config(config, &root, why));
     dp_chat *const chat = dp_alloc(1, sizeof *chat);
     dp_status status = chat == NULL ? DP_NOMEM : open_templates(chat, root, jinja, why);
     if (status == DP_OK) {

@@ -34,6 +34,9 @@ typedef struct dp_chat dp_chat;
  * and those of dp_template_open. */
 DP_MUST dp_status dp_chat_open(dp_chat **out, dp_view config, dp_view jinja, dp_why *why);
 void dp_chat_close(dp_chat *chat); /* Accepts NULL. */
+/* Appends the source of the template that dp_chat_open would take for chats without tools, whether
+ * it can be used here or not. DP_NOTFOUND, DP_BADMSG, DP_TOOBIG, DP_NOMEM. */
+DP_MUST dp_status dp_chat_source(dp_view config, dp_view jinja, dp_buf *out, dp_why *why);
 /* Appends the text of an object with messages, and perhaps tools, and gives the spans of the
  * assistant in it, in order. The template has messages, tools (none without), documents (none),
  * add_generation_prompt and the special tokens. DP_BADMSG (no messages), DP_BADARG (the template

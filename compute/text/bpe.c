@@ -432,7 +432,9 @@ static dp_status cut_words(dp_bpe *bpe)
         bpe->pieces.count == DP_PRETOKENIZER_STEPS_MAX) {
         return DP_OK;
     }
-    return dp_pretokenizer_steps_add(&bpe->pieces, &step, dp_view_text(words));
+    DP_TRY(dp_pretokenizer_steps_add(&bpe->pieces, &step, dp_view_text(words)));
+    bpe->cuts_words = true;
+    return DP_OK;
 }
 
 dp_status dp_bpe_seal(dp_bpe *bpe)

@@ -45,6 +45,7 @@ struct dp_bpe {
     bool bytes; /* pieces are bytes, and each byte has a token; else characters */
     dp_normalizer_steps normalizer;
     dp_pretokenizer_steps pieces;
+    bool cuts_words; /* the last step of pieces is dp_bpe_seal's, and changes no token */
     dp_decoder decoder;
     dp_bpe_ends ends;
     dp_buf parts[DP_PARTS]; /* JSON; empty: as training makes it */

@@ -1,7 +1,9 @@
 /* Writes a model with random weights as a Hugging Face folder and as GGUF files, and the engine's
  * logits of a fixed sentence as JSON, so that test_transformers.py and test_llama_cpp.py can
- * compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied, llama, llama-gqa, llama-tied, qwen3,
- * qwen3-untied; or import: reads the folder, which others wrote, instead; or the name of a preset,
+ * compare. engine_logits KIND FOLDER; KIND: a row of kinds below; or words: writes
+ * FOLDER/words.gguf with the tokenizer FOLDER/tokenizer.json, and prints the tokens of each text in
+ * FOLDER/texts.json; or import: reads the folder, which others wrote, instead; or the name of a
+ * preset,
  * of which one layer is made, with few tokens but as wide as it is, and no GGUF; or presets: all
  * presets, their config.json as FOLDER/NAME.json and the names and shapes of their tensors as
  * JSON; or train: trains the model in the folder, writes it to FOLDER/trained, and prints the loss
@@ -10,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "base/rng.h"
 #include "compute/format/gguf.h"
@@ -118,6 +122,15 @@ static const struct kind {
       .vocab = VOCAB,
       .hidden = 70,
       .window = 9}},
+    {"phi3-plain",
+     {.arch = DP_ARCH_PHI3,
+      .layers = 2,
+      .width = 48,
+      .heads = 4,
+      .kv_heads = 2,
+      .context = 32,
+      .vocab = VOCAB,
+      .hidden = 70}},
     {"olmo2",
      {.arch = DP_ARCH_OLMO2,
       .layers = 2,
@@ -142,6 +155,20 @@ static const struct kind {
       .full_every = 2,
       .scores_softcap_milli = 50000,
       .query_scalar = 24}},
+    {"gemma2-plain",
+     {.arch = DP_ARCH_GEMMA2,
+      .layers = 3,
+      .width = 48,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_width = 16,
+      .context = 32,
+      .vocab = VOCAB,
+      .hidden = 70,
+      .softcap_milli = 30000,
+      .window = 6,
+      .full_every = 2,
+      .scores_softcap_milli = 50000}},
     {"gemma3",
      {.arch = DP_ARCH_GEMMA3,
       .layers = 3,
@@ -258,6 +285,7 @@ static dp_status write_gguf(const dp_model *model, const float *params, const ch
     uint32_t id = 0;
     DP_TRY(dp_bpe_train(&bpe, dp_view_text(text), VOCAB - 11, why));
     dp_status status = dp_bpe_add_special(bpe, dp_view_text("<|endoftext|>"), &id);
+    const dp_gguf_language language = {.bpe = bpe};
     for (size_t i = 0; i < sizeof types / sizeof types[0] && status == DP_OK; i++) {
         char name[32];
         dp_buf file;
@@ -265,7 +293,7 @@ static dp_status write_gguf(const dp_model *model, const float *params, const ch
         snprintf(name, sizeof name, "%s.gguf", types[i]);
         dp_buf_init(&file, FILE_BYTES_MAX);
         status = dp_gguf_type_of(types[i], &type)
-                     ? dp_gguf_write(model, params, bpe, type, &file, why)
+                     ? dp_gguf_write(model, params, &language, type, &file, why)
                      : DP_BADARG;
         if (status == DP_OK) {
             status = dp_file_write(folder, name, dp_buf_view(&file), why);
@@ -400,6 +428,96 @@ static dp_status train(const char *folder, dp_why *why)
     return status;
 }
 
+/* ---- tokens */
+
+static dp_status print_tokens(const dp_bpe *bpe, dp_view json, dp_why *why)
+{
+    json_error_t error;
+    json_t *const texts = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL, &error);
+    size_t index;
+    json_t *text;
+    dp_tokens tokens = {0};
+    dp_status status = json_is_array(texts) ? DP_OK : dp_why_set(why, DP_BADMSG, "texts.json");
+    printf("[");
+    json_array_foreach(texts, index, text)
+    {
+        tokens.count = 0;
+        if (status == DP_OK) {
+            status = dp_bpe_encode(
+                bpe, dp_view_of(json_string_value(text), json_string_length(text)), &tokens, why);
+        }
+        printf("%s[", index == 0 ? "" : ",");
+        for (size_t i = 0; i < tokens.count; i++) {
+            printf("%s%u", i == 0 ? "" : ",", tokens.ids[i]);
+        }
+        printf("]");
+    }
+    puts("]");
+    dp_tokens_close(&tokens);
+    json_decref(texts);
+    return status;
+}
+
+static dp_status write_words(const dp_bpe *bpe, const char *folder, dp_why *why)
+{
+    const dp_model_config config = {.arch = DP_ARCH_LLAMA,
+                                    .layers = 1,
+                                    .width = 32,
+                                    .heads = 2,
+                                    .context = 32,
+                                    .vocab = (uint32_t)dp_bpe_count(bpe)};
+    const dp_gguf_language language = {.bpe = bpe,
+                                       .chat_template = dp_view_text("{{ bos_token }}")};
+    dp_model model;
+    dp_buf file;
+    DP_TRY(dp_model_open(&model, &config, why));
+    dp_buf_init(&file, FILE_BYTES_MAX);
+    float *const params = calloc(model.n_elements, sizeof *params);
+    dp_status status = params == NULL
+                           ? DP_NOMEM
+                           : dp_gguf_write(&model, params, &language, DP_GGUF_F32, &file, why);
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "words.gguf", dp_buf_view(&file), why);
+    }
+    free(params);
+    dp_buf_close(&file);
+    dp_model_close(&model);
+    return status;
+}
+
+static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return dp_file_read(path, out, why);
+}
+
+static dp_status run_words(const char *folder, dp_why *why)
+{
+    dp_bpe *bpe = NULL;
+    dp_buf json;
+    dp_buf texts;
+    dp_buf_init(&json, FILE_BYTES_MAX);
+    dp_buf_init(&texts, FILE_BYTES_MAX);
+    dp_status status = read_in(folder, "tokenizer.json", &json, why);
+    if (status == DP_OK) {
+        status = read_in(folder, "texts.json", &texts, why);
+    }
+    if (status == DP_OK) {
+        status = dp_bpe_load(&bpe, dp_buf_view(&json), why);
+    }
+    if (status == DP_OK) {
+        status = write_words(bpe, folder, why);
+    }
+    if (status == DP_OK) {
+        status = print_tokens(bpe, dp_buf_view(&texts), why);
+    }
+    dp_bpe_close(bpe);
+    dp_buf_close(&texts);
+    dp_buf_close(&json);
+    return status;
+}
+
 static const struct kind *kind_of(const char *name)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -486,6 +604,8 @@ int main(int argc, char **argv)
     dp_status status = DP_OK;
     if (kind != NULL || (argc == 3 && strcmp(argv[1], "import") == 0)) {
         status = run(kind, true, argv[2], &why);
+    } else if (argc == 3 && strcmp(argv[1], "words") == 0) {
+        status = run_words(argv[2], &why);
     } else if (argc == 3 && strcmp(argv[1], "train") == 0) {
         status = train(argv[2], &why);
     } else if (preset != NULL) {
@@ -493,7 +613,7 @@ int main(int argc, char **argv)
     } else if (argc == 3 && strcmp(argv[1], "presets") == 0) {
         status = print_presets(argv[2], &why);
     } else {
-        fputs("usage: engine_logits KIND|PRESET|presets|import|train FOLDER\n", stderr);
+        fputs("usage: engine_logits KIND|PRESET|presets|import|train|words FOLDER\n", stderr);
         return 64;
     }
     if (status != DP_OK) {

@@ -218,8 +218,11 @@ static void adapters_are_exported_for_peft_and_merged(void **state)
     CHECK_OK(dp_manifest_encode(&r.manifest, manifest, &size));
     dp_buf base = read_file(&r, "out/" DP_PREPARED_BASE);
     dp_buf tokenizer = read_file(&r, "out/tokenizer.json");
-    dp_export_inputs in = {dp_view_of(manifest, size), dp_buf_view(&kept), dp_buf_view(&tokenizer),
-                           dp_view_of(NULL, 0)};
+    dp_export_inputs in = {dp_view_of(manifest, size),
+                           dp_buf_view(&kept),
+                           dp_buf_view(&tokenizer),
+                           dp_view_of(NULL, 0),
+                           {0}};
     dp_export_job job = {.folder = tempdir_file(&r.dir, "adapter", out)};
     CHECK_OK(dp_export_views(&job, &in, &why));
     dp_buf config = read_file(&r, "adapter/adapter_config.json");
