@@ -163,6 +163,9 @@ class Answers(SystemTest):
         self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (73, "E0407"))
         gguf = self.dpnode("ckpt", "export", os.path.join(self.folder.path, "gguf"), "--from", out, "--gguf", "f32", "--json")
         self.assertEqual(json.loads(gguf.stdout)["files"], ["model.gguf"])
+        with open(os.path.join(model, "chat_template.jinja"), "rb") as one, \
+                open(os.path.join(self.folder.path, "gguf", "model.gguf"), "rb") as other:
+            self.assertIn(one.read(), other.read())
 
     def test_a_short_file_with_a_bad_line_is_looked_at_before_a_daemon_starts(self):
         small = self.file("small.jsonl", lines(60, bad=(3,)))

@@ -60,6 +60,23 @@ static void a_folder_without_them_gives_nothing_and_leaves_the_other_as_it_is(vo
     end(&t);
 }
 
+static void the_source_of_the_template_is_found_in_either_file(void **state)
+{
+    two t;
+    dp_why why = {{0}};
+    (void)state;
+    begin(&t);
+    CHECK_STATUS(dp_chat_files_source(t.from.path, &t.files[0], &why), DP_NOTFOUND);
+    CHECK_OK(dp_file_write(t.from.path, "tokenizer_config.json",
+                           dp_view_text("{\"chat_template\": \"{{ 1 }}\"}"), NULL));
+    CHECK_OK(dp_chat_files_source(t.from.path, &t.files[0], &why));
+    CHECK(dp_view_equal(dp_buf_view(&t.files[0]), dp_view_text("{{ 1 }}")));
+    CHECK_OK(dp_file_write(t.from.path, "chat_template.jinja", dp_view_text("{{ 2 }}"), NULL));
+    CHECK_OK(dp_chat_files_source(t.from.path, &t.files[1], &why));
+    CHECK(dp_view_equal(dp_buf_view(&t.files[1]), dp_view_text("{{ 2 }}")));
+    end(&t);
+}
+
 static void a_file_beyond_the_bound_and_one_that_cannot_be_written_are_named(void **state)
 {
     two t;
@@ -82,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_files_are_copied_byte_for_byte),
         cmocka_unit_test(a_folder_without_them_gives_nothing_and_leaves_the_other_as_it_is),
+        cmocka_unit_test(the_source_of_the_template_is_found_in_either_file),
         cmocka_unit_test(a_file_beyond_the_bound_and_one_that_cannot_be_written_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
