@@ -88,8 +88,9 @@ DP_MUST dp_status dp_bpe_save(const dp_bpe *bpe, dp_buf *out);
 /* Reads a tokenizer, exactly or not at all. Accepts any bytes: DP_BADMSG or DP_UNSUPPORTED with a
  * sentence that names the part and its place, DP_TOOBIG, DP_NOMEM. Over bytes, all bytes must have
  * a token; merges must make tokens of the vocabulary, ids must be unique and below
- * DP_BPE_TOKENS_MAX; some ids may be unused. Truncation and padding are ignored: they concern
- * single inputs, not the stream that a model trains on. */
+ * DP_BPE_TOKENS_MAX; some ids may be unused. Special tokens with higher ids are left out.
+ * Truncation and padding are ignored: they concern single inputs, not the stream that a model
+ * trains on. */
 DP_MUST dp_status dp_bpe_load(dp_bpe **out, dp_view json, dp_why *why);
 
 #endif

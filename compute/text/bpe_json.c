@@ -47,6 +47,9 @@ static dp_status read_added(dp_bpe *bpe, const json_t *item, const json_t *vocab
     const json_t *const number = json_object_get(item, "id");
     const json_int_t id = json_integer_value(number);
     uint32_t known;
+    if (id >= DP_BPE_TOKENS_MAX && dp_json_flag(item, "special", false)) {
+        return DP_OK; /* No model here has a row for it, so its text is text. Gemma 3 has one. */
+    }
     if (!json_is_string(content) || !json_is_integer(number) || id < 0 || id >= DP_BPE_TOKENS_MAX) {
         return dp_why_set(why, DP_BADMSG,
                           "tokenizer.json: an added token needs a content and an id below %d",

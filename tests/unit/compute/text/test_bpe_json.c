@@ -161,6 +161,31 @@ static void added_tokens_that_cannot_be_are_named(void **state)
     check_refused(root, DP_BADMSG, "an id below");
 }
 
+/* As <image_soft_token> of Gemma 3, which its model has no row for. */
+static void a_special_token_beyond_all_ids_is_text(void **state)
+{
+    dp_bpe *bpe;
+    dp_tokens tokens = {0};
+    dp_why why = {{0}};
+    (void)state;
+    json_t *root = example();
+    change_added(root, 1, "id", json_integer(DP_BPE_TOKENS_MAX));
+    change_added(root, 1, "content", json_string("<soft>"));
+    change_added(root, 1, "special", json_false());
+    check_refused(root, DP_BADMSG, "an id below");
+    root = example();
+    change_added(root, 1, "id", json_integer(DP_BPE_TOKENS_MAX));
+    change_added(root, 1, "content", json_string("<soft>"));
+    change_added(root, 1, "special", json_true());
+    CHECK_OK(load(root, &bpe, &why));
+    CHECK(dp_bpe_count(bpe) < DP_BPE_TOKENS_MAX);
+    CHECK_OK(dp_bpe_encode(bpe, dp_view_text("<soft>"), &tokens, &why));
+    CHECK(tokens.count > 1);
+    dp_tokens_close(&tokens);
+    dp_bpe_close(bpe);
+    json_decref(root);
+}
+
 /* A part that is not known is named by its place and its type. */
 static void a_file_that_would_make_other_tokens_is_refused(void **state)
 {
@@ -358,6 +383,7 @@ int main(void)
         cmocka_unit_test(vocabularies_that_cannot_be_are_named),
         cmocka_unit_test(merges_that_cannot_be_are_named),
         cmocka_unit_test(added_tokens_that_cannot_be_are_named),
+        cmocka_unit_test(a_special_token_beyond_all_ids_is_text),
         cmocka_unit_test(a_file_that_would_make_other_tokens_is_refused),
         cmocka_unit_test(parts_that_are_damaged_are_named),
         cmocka_unit_test(unigrams_that_cannot_be_are_named),
