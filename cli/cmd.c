@@ -368,7 +368,7 @@ int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
 {
     dp_control_error error;
     char socket[DP_CLI_PATH_MAX];
-    dp_path_socket(socket);
+    const bool found_alike = dp_path_socket(socket);
     const bool long_socket = strlen(socket) > DP_CONTROL_PATH_MAX;
     snprintf(cmd->socket, sizeof cmd->socket, "%.*s", DP_CONTROL_PATH_MAX, socket);
     if (dp_cmd_parse(cmd, verb, argc, argv, &error) != DP_OK) {
@@ -383,6 +383,7 @@ int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
                      "a unix socket has a path of at most 100 characters", socket);
         return dp_cmd_fail(cmd, &error);
     }
+    cmd->socket_given = cmd->socket_given || !found_alike;
     return verb->run(cmd);
 }
 

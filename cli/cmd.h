@@ -56,7 +56,7 @@ struct dp_cmd {
     bool json;
     bool help;
     char socket[DP_CONTROL_PATH_MAX + 1];
-    bool socket_given; /* by option or environment */
+    bool socket_given; /* by option or environment, so that dpnoded must be told */
     /* of the verb's options; "" for a flag that is on, NULL if absent */
     const char *values[DP_OPTIONS_MAX];
     const char *args[DP_ARGUMENTS_MAX];

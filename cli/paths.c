@@ -9,65 +9,77 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/settings/node_paths.h"
+#include "base/settings/setting_lines.h"
+
+_Static_assert((int)DP_CLI_PATH_MAX == (int)DP_NODE_PATH_MAX, "a standard place fits");
+
 static const char *environment(const char *name)
 {
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): one thread */
-    return value != NULL && value[0] != '\0' ? value : NULL;
+    return getenv(name); /* NOLINT(concurrency-mt-unsafe): one thread */
 }
 
-static void standard_dir(char path[DP_CLI_PATH_MAX])
+/* The value of a setting in the configuration file that dpnoded would read; "": it has none. Reads
+ * up to the first mistake, because of which dpnoded does not start. */
+static void read_setting(const char *name, char value[DP_CLI_PATH_MAX])
 {
-    const char *state = environment("XDG_STATE_HOME");
-    const char *home = environment("HOME");
-    if (geteuid() == 0) {
-        snprintf(path, DP_CLI_PATH_MAX, "/var/lib/dpnode");
-    } else if (state != NULL && state[0] == '/') {
-        snprintf(path, DP_CLI_PATH_MAX, "%s/dpnode", state);
-    } else {
-        snprintf(path, DP_CLI_PATH_MAX, "%s/.local/state/dpnode", home != NULL ? home : "");
-    }
-}
-
-void dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX])
-{
-    const char *chosen = given != NULL ? given : environment("DPNODE_DIR");
-    if (chosen != NULL) {
-        snprintf(path, DP_CLI_PATH_MAX, "%s", chosen);
-    } else {
-        standard_dir(path);
-    }
-}
-
-static void own_socket(char path[DP_CLI_PATH_MAX])
-{
-    char dir[DP_CLI_PATH_MAX];
-    const char *runtime = environment("XDG_RUNTIME_DIR");
-    if (runtime != NULL && runtime[0] == '/') {
-        snprintf(path, DP_CLI_PATH_MAX, "%s/dpnode/dpnode.sock", runtime);
-    } else {
-        standard_dir(dir);
-        snprintf(path, DP_CLI_PATH_MAX, "%.480s/dpnode.sock", dir);
-    }
-}
-
-void dp_path_socket(char path[DP_CLI_PATH_MAX])
-{
-    const char *chosen = environment("DPNODE_SOCKET");
-    if (chosen != NULL) {
-        snprintf(path, DP_CLI_PATH_MAX, "%s", chosen);
+    static char bytes[DP_SETTING_FILE_MAX + 1];
+    char path[DP_CLI_PATH_MAX];
+    size_t size = 0;
+    const char *const given = environment("DPNODE_CONFIG");
+    value[0] = '\0';
+    dp_node_path_config(path);
+    if (dp_setting_file_load(given != NULL ? given : path, bytes, &size, NULL) != DP_OK) {
         return;
     }
-    own_socket(path);
-    if (geteuid() == 0 ||
-        (access(path, F_OK) != 0 && euidaccess(DP_PATH_SYSTEM_SOCKET, R_OK | W_OK) == 0)) {
-        snprintf(path, DP_CLI_PATH_MAX, "%s", DP_PATH_SYSTEM_SOCKET);
+    dp_setting_lines lines = {.next = bytes, .end = bytes + size};
+    while (dp_setting_lines_next(&lines)) {
+        if (lines.name_size == strlen(name) && memcmp(lines.name, name, lines.name_size) == 0 &&
+            lines.value_size < DP_CLI_PATH_MAX) {
+            snprintf(value, DP_CLI_PATH_MAX, "%.*s", (int)lines.value_size, lines.value);
+            return;
+        }
     }
+}
+
+bool dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX])
+{
+    const char *const variable = environment("DPNODE_DIR");
+    const char *const chosen = given != NULL ? given : variable;
+    if (chosen != NULL && chosen[0] != '\0') {
+        snprintf(path, DP_CLI_PATH_MAX, "%s", chosen);
+        return false;
+    }
+    read_setting("dir", path);
+    if (path[0] == '\0') {
+        dp_node_path_dir(path);
+    }
+    return variable == NULL;
+}
+
+bool dp_path_socket(char path[DP_CLI_PATH_MAX])
+{
+    const char *const chosen = environment("DPNODE_SOCKET");
+    if (chosen != NULL && chosen[0] != '\0') {
+        snprintf(path, DP_CLI_PATH_MAX, "%s", chosen);
+        return false;
+    }
+    read_setting("socket", path);
+    if (path[0] != '\0') {
+        return chosen == NULL;
+    }
+    dp_node_path_socket(path);
+    if (access(path, F_OK) != 0 && euidaccess(DP_PATH_SYSTEM_SOCKET, R_OK | W_OK) == 0) {
+        snprintf(path, DP_CLI_PATH_MAX, "%s", DP_PATH_SYSTEM_SOCKET);
+        return geteuid() == 0;
+    }
+    return chosen == NULL;
 }
 
 bool dp_path_hides_system(const char *socket)
 {
     char own[DP_CLI_PATH_MAX];
-    own_socket(own);
+    dp_node_path_socket(own);
     return strcmp(socket, own) == 0 && euidaccess(DP_PATH_SYSTEM_SOCKET, R_OK | W_OK) != 0 &&
            errno == EACCES;
 }

@@ -1,4 +1,4 @@
-/* Default folders, the same as the daemon's: system folders for root, XDG folders for others. */
+/* The paths of the daemon's files and of programs, and folders as they are made and removed. */
 #ifndef DP_CLI_PATHS_H
 #define DP_CLI_PATHS_H
 
@@ -13,11 +13,13 @@ enum { DP_CLI_PATH_MAX = 512 };
 /* Root's socket, which is that of the machine's daemon. */
 #define DP_PATH_SYSTEM_SOCKET "/run/dpnode/dpnode.sock"
 
-/* The daemon's directory: given (may be NULL), else DPNODE_DIR, else the standard. */
-void dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX]);
-/* The daemon's socket in DPNODE_SOCKET, else the standard one: a user without a daemon gets that of
- * the machine, if it may be opened. May be longer than a socket's path can be. */
-void dp_path_socket(char path[DP_CLI_PATH_MAX]);
+/* The daemon's directory: given (may be NULL), else DPNODE_DIR, else that of the configuration
+ * file, else the standard. True if it comes from the last two, where dpnoded finds it too. */
+bool dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX]);
+/* The daemon's socket in DPNODE_SOCKET or in the configuration file, else the standard one: a user
+ * without a daemon gets that of the machine, if it may be opened. May be longer than a socket's
+ * path can be. True if dpnoded, when it is started, finds the same one in its settings. */
+bool dp_path_socket(char path[DP_CLI_PATH_MAX]);
 /* Is this the socket of this user's own daemon, on a machine with a daemon that the user may not
  * ask? */
 bool dp_path_hides_system(const char *socket);

@@ -26,7 +26,7 @@ ALSO = {"cli": {"daemon/control/control_msg.h"}, "cli/verbs/cmd_token.c": {"goss
 # The rooms (folders) of a house, from the lowest up, and which other rooms of the same house each may include. "." is the house's
 # own folder. No circles: a room names rooms above it in this table only.
 ROOMS = {
-    "base": {".": "", "run": ".", "trainer": ". run"},
+    "base": {".": "", "run": ".", "settings": ".", "trainer": ". run"},
     "gossip": {
         "core": "",
         "identity": "core",

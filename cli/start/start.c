@@ -80,9 +80,16 @@ static void become_daemon(const dp_start *start, const dp_start_owner *owner, co
 {
     /* The verb joins or creates a run itself. */
     static const char *const first[] = {"DPNODE_TOKEN", "DPNODE_TOKEN_FILE", "DPNODE_CREATE_FROM"};
-    const char *arguments[DP_START_ARGS_MAX] = {program, "--dir", start->dir, "--socket",
-                                                start->socket};
-    size_t count = 5;
+    const char *arguments[DP_START_ARGS_MAX] = {program};
+    size_t count = 1;
+    if (!start->finds_dir || owner->other) { /* Another user has other settings. */
+        arguments[count++] = "--dir";
+        arguments[count++] = start->dir;
+    }
+    if (!start->finds_socket || owner->other) {
+        arguments[count++] = "--socket";
+        arguments[count++] = start->socket;
+    }
     for (size_t i = 0;
          start->extra != NULL && start->extra[i] != NULL && count + 1 < DP_START_ARGS_MAX; i++) {
         arguments[count++] = start->extra[i];
@@ -362,7 +369,7 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
     if (error->exit != DP_EXIT_UNAVAILABLE) { /* Also of a daemon that is just ending. */
         return error->exit;
     }
-    dp_path_dir(dp_cmd_option(cmd, "dir"), given);
+    const bool finds_dir = dp_path_dir(dp_cmd_option(cmd, "dir"), given);
     if (dp_path_absolute(given, dir) != DP_OK) {
         dp_error_set(error, DP_EXIT_USAGE, "E0108", "choose another one with --dir",
                      "the directory's path is too long", given);
@@ -381,6 +388,8 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
     const dp_start start = {.dir = dir,
                             .socket = cmd->socket,
                             .extra = extra,
+                            .finds_dir = finds_dir,
+                            .finds_socket = !cmd->socket_given,
                             .detach = true,
                             .by_environment = strcmp(cmd->verb->name, "up") == 0};
     pid_t pid = 0;

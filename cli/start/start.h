@@ -15,6 +15,8 @@ typedef struct dp_start {
     const char *socket;
     const char *const *extra; /* further arguments of dpnoded, ended by NULL; may be NULL */
     volatile pid_t *pid;      /* gets the daemon's process id as soon as it runs; may be NULL */
+    bool finds_dir;           /* dpnoded reads dir in its settings, as the caller has ... */
+    bool finds_socket;        /* ... and socket; otherwise they are arguments */
     bool detach;              /* runs in its own session, so that it outlives the terminal */
     /* joins or creates a run by DPNODE_TOKEN and its like (dpnoded(8)); else they are taken away */
     bool by_environment;

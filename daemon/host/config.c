@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/settings/node_paths.h"
 #include "base/size.h"
 #include "daemon/host/advertise.h"
 
@@ -120,49 +121,6 @@ dp_status dp_config_set(dp_config *config, const char *name, const char *value, 
     return DP_BADARG;
 }
 
-/* That of the user, else that of the machine. */
-static void default_file(dp_config *config)
-{
-    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
-    const char *folder = getenv("XDG_CONFIG_HOME"); /* NOLINT(concurrency-mt-unsafe) */
-    if (geteuid() != 0 && folder != NULL && folder[0] == '/') {
-        snprintf(config->config_file, sizeof config->config_file, "%s/dpnode/dpnoded.conf", folder);
-    } else if (geteuid() != 0 && home != NULL) {
-        snprintf(config->config_file, sizeof config->config_file, "%s/.config/dpnode/dpnoded.conf",
-                 home);
-    }
-    if (config->config_file[0] == '\0' || access(config->config_file, F_OK) != 0) {
-        snprintf(config->config_file, sizeof config->config_file, "/etc/dpnode/dpnoded.conf");
-    }
-}
-
-static void default_folders(dp_config *config)
-{
-    default_file(config);
-    if (geteuid() == 0) {
-        snprintf(config->dir, sizeof config->dir, "/var/lib/dpnode");
-        snprintf(config->socket, sizeof config->socket, "/run/dpnode/dpnode.sock");
-        return;
-    }
-    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    if (state != NULL && state[0] == '/') {
-        snprintf(config->dir, sizeof config->dir, "%s/dpnode", state);
-    } else {
-        snprintf(config->dir, sizeof config->dir, "%s/.local/state/dpnode",
-                 home == NULL ? "" : home);
-    }
-    if (runtime != NULL && runtime[0] == '/') {
-        snprintf(config->socket, sizeof config->socket, "%s/dpnode/dpnode.sock", runtime);
-    } else {
-        const int size =
-            snprintf(config->socket, sizeof config->socket, "%s/dpnode.sock", config->dir);
-        dp_assert(size < (int)sizeof config->socket +
-                             16); /* A path that long is refused when the socket is bound. */
-    }
-}
-
 /* The path of a program beside this one. */
 static void find_beside(const char *name, char found[DP_CONFIG_PATH_MAX])
 {
@@ -177,13 +135,17 @@ static void find_beside(const char *name, char found[DP_CONFIG_PATH_MAX])
     snprintf(found, DP_CONFIG_PATH_MAX, "%.*s%s", folder, path, name);
 }
 
+_Static_assert((int)DP_CONFIG_PATH_MAX == (int)DP_NODE_PATH_MAX, "a standard place fits");
+
 dp_status dp_config_default(dp_config *config, dp_why *why)
 {
     *config = (dp_config){0};
     for (size_t i = 0; i < count_settings(); i++) {
         DP_TRY(dp_config_set(config, setting_at(i)->name, setting_at(i)->standard, why));
     }
-    default_folders(config);
+    dp_node_path_config(config->config_file);
+    dp_node_path_dir(config->dir);
+    dp_node_path_socket(config->socket);
     find_beside("dpnode-worker", config->worker);
     find_beside("dpnode", config->cli);
     if (gethostname(config->name, sizeof config->name - 1) != 0 || config->name[0] == '\0') {

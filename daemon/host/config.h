@@ -124,9 +124,8 @@ const char *dp_setting_from_text(dp_setting_from from);
 
 /* config_file.c: sets what the file at path says, lines `name = value`, blank ones and ones that
  * begin with #. DP_BADMSG with "FILE:LINE:COLUMN: sentence": an unknown name, a name that stands
- * twice, a value that dp_config_set refuses, or no file of at most DP_CONFIG_FILE_MAX bytes;
+ * twice, a value that dp_config_set refuses, or no file of at most DP_SETTING_FILE_MAX bytes;
  * DP_NOTFOUND; DP_IO: it cannot be read. Then config may have changed. */
-enum { DP_CONFIG_FILE_MAX = 64 * 1024 };
 DP_MUST dp_status dp_config_file_read(dp_config *config, const char *path, dp_why *why);
 /* The same of the bytes of a file, whose path is only named. */
 DP_MUST dp_status dp_config_file_parse(dp_config *config, const char *path, dp_view bytes,

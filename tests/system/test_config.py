@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The configuration file of a real daemon: its place among the sources, a mistake at the start and by SIGHUP, and what changes while it runs."""
 
+import json
 import os
 import re
 import signal
@@ -53,6 +54,24 @@ class Config(SystemTest):
         node.kill()
         node.start()
         self.assertEqual((self.setting(node, "upload-max")["value"], self.setting(node, "upload-max")["from"]), ("7", "order"))
+
+    def test_dpnode_finds_directory_and_socket_in_the_file(self):
+        where, socket = os.path.join(self.folder.path, "disk", "dp"), os.path.join(self.folder.path, "dp.s")
+        path = self.write(f"dir = {where}\nsocket = {socket}\nlisten = 127.0.0.1:0\nballast = 1M\nmargin = 1M\n")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("DPNODE_")}
+        environment["DPNODE_CONFIG"] = path
+
+        def ask(*words):
+            done = subprocess.run([os.path.join(BINARIES, "dpnode"), *words, "--json"], env=environment, capture_output=True, text=True,
+                                  timeout=120, check=False)
+            return json.loads(done.stdout)
+
+        self.assertTrue(ask("up")["started"])
+        self.addCleanup(ask, "down")
+        self.assertEqual(ask("status")["dir"], where)
+        told = {setting["name"]: (setting["value"], setting["from"]) for setting in ask("config", "show")["settings"]}
+        self.assertEqual((told["dir"], told["socket"]), ((where, "file"), (socket, "file")))
+        self.assertTrue(os.path.exists(os.path.join(where, "dpnoded.log")))
 
     def test_an_ordered_size_of_the_store_holds_after_a_restart(self):
         path = self.write("store-max = 1K\n")  # less than an empty store: every write would fail

@@ -13,8 +13,8 @@
 
 static void forget_environment(void)
 {
-    static const char *const names[] = {"DPNODE_DIR", "DPNODE_SOCKET", "XDG_STATE_HOME",
-                                        "XDG_RUNTIME_DIR"};
+    static const char *const names[] = {"DPNODE_DIR",      "DPNODE_SOCKET",  "DPNODE_CONFIG",
+                                        "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unsetenv(names[i]);
     }
@@ -62,6 +62,44 @@ static void a_user_has_folders_of_the_own_home(void **state)
     assert_string_equal(path, "/home/ann/.local/state/dpnode/dpnode.sock");
     assert_int_equal(seteuid(getuid()), 0);
     forget_environment();
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *const file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* dpnoded reads the same file. */
+static void the_configuration_file_names_directory_and_socket(void **state)
+{
+    tempdir dir;
+    char file[TEMPDIR_FILE_MAX];
+    char path[DP_CLI_PATH_MAX];
+    (void)state;
+    forget_environment();
+    tempdir_open(&dir);
+    setenv("DPNODE_CONFIG", tempdir_file(&dir, "dpnoded.conf", file), 1);
+    write_file(file, "# dir = /no\n dir =  /my disk/dp \nsocket=/run/dp.s\nsocket = /2\n");
+    assert_true(dp_path_dir(NULL, path));
+    assert_string_equal(path, "/my disk/dp");
+    assert_true(dp_path_socket(path));
+    assert_string_equal(path, "/run/dp.s");
+    assert_false(dp_path_dir("/given", path)); /* Others win over it, and dpnoded must be told. */
+    assert_string_equal(path, "/given");
+    setenv("DPNODE_DIR", "/variable", 1);
+    setenv("DPNODE_SOCKET", "", 1);
+    assert_false(dp_path_dir(NULL, path));
+    assert_string_equal(path, "/variable");
+    assert_false(dp_path_socket(path)); /* dpnoded would take the empty path. */
+    assert_string_equal(path, "/run/dp.s");
+    unsetenv("DPNODE_DIR");
+    write_file(file, "nice\ndir = /after a mistake\n");
+    dp_path_dir(NULL, path);
+    assert_string_not_equal(path, "/after a mistake");
+    forget_environment();
+    tempdir_close(&dir);
 }
 
 static void a_program_is_found_beside_this_one_or_by_its_bare_name(void **state)
@@ -152,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(root_has_the_folders_of_the_system),
         cmocka_unit_test(a_user_has_folders_of_the_own_home),
+        cmocka_unit_test(the_configuration_file_names_directory_and_socket),
         cmocka_unit_test(a_program_is_found_beside_this_one_or_by_its_bare_name),
         cmocka_unit_test(a_path_that_is_too_long_is_refused_and_not_cut),
         cmocka_unit_test(files_of_this_process_are_private_and_the_users_mask_is_kept),

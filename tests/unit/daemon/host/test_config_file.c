@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/settings/setting_lines.h"
 #include "daemon/host/config.h"
 #include "tests/lib/check.h"
 #include "tests/lib/tempdir.h"
@@ -97,7 +98,7 @@ static void each_mistake_has_its_line_and_column(void **state)
 
 static void a_file_that_is_none_or_too_large_is_refused(void **state)
 {
-    static char large[DP_CONFIG_FILE_MAX + 1];
+    static char large[DP_SETTING_FILE_MAX + 1];
     dp_config config;
     dp_why why = {""};
     (void)state;
