@@ -21,6 +21,13 @@ static int fail_io(dp_control_error *error, const char *what)
     return error->exit;
 }
 
+/* Of an open client, after a read or a write. */
+static int fail_call(dp_client *client, dp_control_error *error, const char *what)
+{
+    client->late = errno == EAGAIN;
+    return fail_io(error, what);
+}
+
 static int fail_memory(dp_control_error *error)
 {
     dp_error_set(error, DP_EXIT_SOFTWARE, "E0199", "", "out of memory", "");
@@ -85,6 +92,7 @@ dp_status dp_client_open_within(dp_client *client, const char *path, uint32_t mo
         client->fd = fd;
         return DP_OK;
     }
+    client->late = errno == EAGAIN;
     fail_open(error, path, errno);
     if (fd >= 0) {
         close(fd);
@@ -190,7 +198,7 @@ int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_
     }
     errno = 0;
     if (!send_all(client)) {
-        return fail_io(error, "the daemon did not read the request");
+        return fail_call(client, error, "the daemon did not read the request");
     }
     for (;;) {
         size_t size = 0;
@@ -198,7 +206,7 @@ int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_
         errno = 0;
         if (!receive_frame(client, &size) ||
             dp_control_frame_open(&frame, dp_view_of(client->in.data, size)) != DP_OK) {
-            return fail_io(error, "the daemon gave no answer");
+            return fail_call(client, error, "the daemon gave no answer");
         }
         bool over = false;
         int status = 0;

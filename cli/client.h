@@ -11,6 +11,7 @@ typedef struct dp_client {
     int fd; /* -1: closed */
     uint64_t id;
     size_t start; /* of the request being packed in out */
+    bool late;    /* the last call has taken longer than its bound */
     dp_buf in;
     dp_buf out;
 } dp_client;

@@ -23,6 +23,7 @@ enum {
     LOG_TAIL_BYTES = 4000,
     WHY_BYTES = 400,
     DYING_MS_MAX = 3000,
+    HELLO_MS = 2000, /* for one answer of a daemon that has just been started */
     OWNER_BYTES = 16
 };
 
@@ -145,16 +146,21 @@ static int died(const dp_start *start, int status, const char *log, off_t began,
     return error->exit;
 }
 
-typedef enum standing { STANDING_NONE, STANDING_STARTS, STANDING_UP } standing;
+typedef enum standing {
+    STANDING_NONE,
+    STANDING_MUTE, /* takes connections and gives no answer in time */
+    STANDING_STARTS,
+    STANDING_UP
+} standing;
 
 /* An answering socket is not enough: the daemon may be about to end, or may still be reading its
  * store. */
-static standing ask_standing(const char *socket, dp_control_error *error)
+static standing ask_standing(const char *socket, uint32_t most_ms, dp_control_error *error)
 {
     dp_client client;
     json_t *hello = NULL;
     standing is = STANDING_NONE;
-    if (dp_client_open(&client, socket, error) == DP_OK) {
+    if (dp_client_open_within(&client, socket, most_ms, error) == DP_OK) {
         dp_packer packer = dp_client_begin(&client, "hello");
         dp_pack_map(&packer, 0);
         if (dp_client_call(&client, &packer, NULL, NULL, &hello, error) == 0) {
@@ -163,6 +169,7 @@ static standing ask_standing(const char *socket, dp_control_error *error)
         }
         json_decref(hello);
     }
+    is = client.late ? STANDING_MUTE : is;
     dp_client_close(&client);
     return is;
 }
@@ -174,7 +181,7 @@ static int wait_for_answer(const dp_start *start, pid_t pid, const char *log, of
     const struct timespec pause = {.tv_nsec = ASK_EVERY_MS * 1000000L};
     for (;;) {
         int status = 0;
-        const standing is = ask_standing(start->socket, error);
+        const standing is = ask_standing(start->socket, HELLO_MS, error);
         /* Another daemon may answer there, because of which ours has ended. */
         if (waitpid(pid, &status, WNOHANG) == pid) {
             return died(start, status, log, began, error);
@@ -348,7 +355,7 @@ static dp_unit_start start_unit(const dp_cmd *cmd, dp_control_error *error)
         is_of_the_machine(cmd) ? dp_start_unit(DP_UNIT_MANAGED, error) : DP_UNIT_NONE;
     const uint64_t until = now_ms() + DP_START_MS_MAX;
     while (unit == DP_UNIT_STARTED && now_ms() < until &&
-           ask_standing(cmd->socket, error) == STANDING_STARTS) {
+           ask_standing(cmd->socket, HELLO_MS, error) == STANDING_STARTS) {
         nanosleep(&pause, NULL);
     }
     return unit;
@@ -359,7 +366,11 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
     char given[DP_CLI_PATH_MAX];
     char dir[DP_CLI_PATH_MAX];
     *started = false;
-    if (ask_standing(cmd->socket, error) != STANDING_NONE) {
+    const standing is = ask_standing(cmd->socket, DP_START_MS_MAX, error);
+    if (is == STANDING_MUTE) {
+        return error->exit;
+    }
+    if (is != STANDING_NONE) {
         const bool answers = dp_client_open(client, cmd->socket, error) == DP_OK;
         if (answers) {
             return 0;

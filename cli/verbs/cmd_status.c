@@ -7,6 +7,8 @@
 #include "cli/doctor/check_state.h"
 #include "cli/json.h"
 #include "cli/print.h"
+#include "cli/watch/question.h"
+#include "cli/watch/source.h"
 
 enum { HELD_TOLD = 64 << 20 };
 
@@ -243,7 +245,9 @@ static int run_status(dp_cmd *cmd)
                      "unknown check", check);
         return dp_cmd_fail(cmd, &error);
     }
-    if (dp_client_ask(cmd, "status", &result, &error) != 0) {
+    /* A watchdog must see a daemon that hangs. */
+    if (dp_question_ask(cmd->socket, check != NULL ? DP_SOURCE_WAIT_MS : 0,
+                        &(dp_question){.method = "status"}, &result, &error) != 0) {
         if (check != NULL && error.exit == DP_EXIT_UNAVAILABLE) {
             error.exit = DP_EXIT_NEGATIVE;
         }

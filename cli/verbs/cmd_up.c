@@ -9,6 +9,8 @@
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/start/start.h"
+#include "cli/watch/question.h"
+#include "cli/watch/source.h"
 
 enum { DOWN_WAIT_MS = 30 * 1000 };
 
@@ -104,7 +106,8 @@ static int run_version(dp_cmd *cmd)
 {
     dp_control_error error;
     json_t *hello = NULL;
-    const int status = dp_client_ask(cmd, "hello", &hello, &error);
+    const int status = dp_question_ask(cmd->socket, DP_SOURCE_WAIT_MS,
+                                       &(dp_question){.method = "hello"}, &hello, &error);
     const char *daemon = status == 0 ? dp_json_text(hello, "version", "?") : NULL;
     if (cmd->json) {
         json_t *out = json_pack("{s:s,s:s*}", "version", DP_VERSION_TEXT, "daemon", daemon);

@@ -2,11 +2,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
+#include "cli/watch/question.h"
 
 enum { ASK_EVERY_MS = 250 };
 
@@ -90,20 +92,25 @@ static int tell_reached(const dp_cmd *cmd, const json_t *run, uint64_t waited_ms
     return 0;
 }
 
+static int tell_late(const dp_cmd *cmd, const char *why)
+{
+    dp_control_error error;
+    dp_error_set(&error, DP_EXIT_TEMPORARY, "E0129", "dpnode why   # explains its state",
+                 "the run has not come so far in time", why);
+    return dp_cmd_fail(cmd, &error);
+}
+
 static int fail_late(const dp_cmd *cmd, const json_t *status, uint64_t seconds)
 {
     char text[2 * DP_PRINT_CELL_MAX];
     char why[512];
-    dp_control_error error;
     const json_t *const problem = json_object_get(status, "problem");
     describe(json_object_get(status, "run"), text, sizeof text);
     snprintf(why, sizeof why, "after %llu s: %s; this node is %s%s%s%s%s",
              (unsigned long long)seconds, text, dp_json_text(status, "state", "?"),
              problem != NULL ? "; " : "", dp_json_text(problem, "code", ""),
              problem != NULL ? " " : "", dp_json_text(problem, "what", ""));
-    dp_error_set(&error, DP_EXIT_TEMPORARY, "E0129", "dpnode why   # explains its state",
-                 "the run has not come so far in time", why);
-    return dp_cmd_fail(cmd, &error);
+    return tell_late(cmd, why);
 }
 
 /* No run, and no token or manifest by which the daemon tries to get into one. */
@@ -114,6 +121,20 @@ static int fail_idle(const dp_cmd *cmd)
                  "dpnode join TOKEN   # or create a run: dpnode run create --demo kjv",
                  "this node has no run", "the daemon is idle");
     return dp_cmd_fail(cmd, &error);
+}
+
+/* Milliseconds that an answer may take: the rest of the time and one more, so that the clock shows
+ * its end. 0: no bound. */
+static uint32_t rest_ms(const goals *wanted, uint64_t waited_ms)
+{
+    const uint64_t most = wanted->seconds * 1000 + 1;
+    const uint64_t rest = most > waited_ms ? most - waited_ms : 1;
+    return wanted->seconds == 0 ? 0 : rest < UINT32_MAX ? (uint32_t)rest : UINT32_MAX;
+}
+
+static bool is_late(const goals *wanted, uint64_t waited_ms)
+{
+    return wanted->seconds > 0 && waited_ms >= wanted->seconds * 1000;
 }
 
 static int run_wait(dp_cmd *cmd)
@@ -127,14 +148,18 @@ static int run_wait(dp_cmd *cmd)
     }
     for (;;) {
         json_t *status = NULL;
-        if (dp_client_ask(cmd, "status", &status, &error) != 0) {
-            return dp_cmd_fail(cmd, &error);
+        const uint32_t most_ms = rest_ms(&wanted, now_ms() - began_ms);
+        if (dp_question_ask(cmd->socket, most_ms, &(dp_question){.method = "status"}, &status,
+                            &error) != 0) {
+            return strcmp(error.code, "E0103") == 0 && is_late(&wanted, now_ms() - began_ms)
+                       ? tell_late(cmd, "the daemon gives no answer: it is busy, or it hangs")
+                       : dp_cmd_fail(cmd, &error);
         }
         const json_t *const run = json_object_get(status, "run");
         const uint64_t waited_ms = now_ms() - began_ms;
         const bool idle = run == NULL && json_object_get(status, "problem") == NULL;
         const bool reached = run != NULL && is_reached(&wanted, run);
-        const bool late = wanted.seconds > 0 && waited_ms >= wanted.seconds * 1000;
+        const bool late = is_late(&wanted, waited_ms);
         const int result = reached ? tell_reached(cmd, run, waited_ms)
                            : idle  ? fail_idle(cmd)
                            : late  ? fail_late(cmd, status, wanted.seconds)

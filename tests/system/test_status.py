@@ -4,6 +4,7 @@
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 
@@ -103,6 +104,17 @@ class Status(SystemTest):
         self.assertIn(row["name"], (None, "node2")) # where it was told by others it is known
         line = next(line for line in shown(first, "peers").splitlines() if row["short"] in line)
         self.assertRegex(line, r"^(\(not linked yet\)|node2) ")
+
+    def test_a_daemon_that_hangs_holds_up_no_check(self):
+        node = self.folder.node("n1").start()
+        node.process.send_signal(signal.SIGSTOP) # it accepts, and does not answer
+        for check in ("live", "ready"):
+            error = self.fails("E0103", 1, node.ask, "status", "--check", check, timeout=20)
+            self.assertEqual(error["why"], "it is busy, or it hangs")
+        error = self.fails("E0129", 75, node.ask, "wait", "--round", "1", "--timeout", "1s", timeout=20)
+        self.assertIn("the daemon gives no answer", error["why"])
+        self.assertNotIn("daemon", node.ask("version", timeout=20))
+        node.process.send_signal(signal.SIGCONT)
 
     def test_peers_come_in_the_order_that_is_asked_for(self):
         first, token = self.found("zoe")

@@ -123,6 +123,7 @@ static void a_daemon_that_hangs_ends_a_bounded_call(void **state)
                      DP_EXIT_UNAVAILABLE);
     assert_string_equal(error.code, "E0103");
     assert_string_equal(error.why, "it is busy, or it hangs");
+    assert_true(clients[0].late);
     error = (dp_control_error){.exit = 0};
     while (status == DP_OK && n < CLIENTS_MAX) { /* until no more connections wait */
         status = dp_client_open_within(&clients[n++], path, 1, &error);

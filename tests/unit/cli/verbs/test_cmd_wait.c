@@ -77,6 +77,14 @@ static void a_node_that_will_never_get_there_is_not_waited_for(void **state)
     assert_true(verb_warned("E0101"));
 }
 
+static void a_daemon_that_closes_before_the_time_is_over_is_told_as_such(void **state)
+{
+    (void)state;
+    verb_refuse(DP_EXIT_UNAVAILABLE, "E0103", "the daemon gave no answer");
+    assert_int_equal(VERB(dp_verb_wait, "--round", "1", "--timeout", "1s"), DP_EXIT_UNAVAILABLE);
+    assert_true(verb_warned("E0103"));
+}
+
 static void what_cannot_be_waited_for_is_refused(void **state)
 {
     static const char *const losses[] = {"0", "-1", "nan", "inf", "x", "3.2x"};
@@ -101,6 +109,7 @@ int main(void)
         VERB_TEST(all_conditions_must_hold_at_once),
         VERB_TEST(after_the_time_it_says_how_far_the_run_is),
         VERB_TEST(a_node_that_will_never_get_there_is_not_waited_for),
+        VERB_TEST(a_daemon_that_closes_before_the_time_is_over_is_told_as_such),
         VERB_TEST(what_cannot_be_waited_for_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
