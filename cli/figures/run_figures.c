@@ -28,9 +28,11 @@ static const json_t *run_of(const json_t *status)
     return json_is_integer(json_object_get(run, "slot")) ? run : NULL;
 }
 
+/* False also after the chain has gone back (FORK): a reader of the new file drops the undone
+ * rounds. */
 static bool is_same(const dp_run_figures *figures, const json_t *run)
 {
-    return figures->is_open &&
+    return figures->is_open && dp_json_int(run, "slot", -1) >= figures->slot &&
            strncmp(figures->run, dp_json_text(run, "id", ""), DP_RUN_FIGURES_ID_MAX) == 0;
 }
 
@@ -113,7 +115,8 @@ void dp_run_figures_take(dp_run_figures *figures, const json_t *status, const js
     json_array_foreach(rounds, index, round)
     {
         const long long slot = dp_json_int(round, "slot", -1);
-        if (slot > figures->slot) {
+        /* A round that is newer than the status is written with the next one. */
+        if (slot > figures->slot && slot <= dp_json_int(run, "slot", -1)) {
             write_round(figures, round);
             figures->slot = slot;
             news = true;

@@ -26,7 +26,8 @@ void dp_run_figures_close(dp_run_figures *figures);
 /* True if status tells of something that is not written: a round, or a held-out loss. */
 bool dp_run_figures_lacks(const dp_run_figures *figures, const json_t *status);
 /* Writes what is new. rounds: an array, oldest first; those that are written are skipped, and a
- * daemon of another run begins another file. A failure is told once and costs figures only. */
+ * daemon of another run, or a chain that has gone back, begins another file. A failure is told once
+ * and costs figures only. */
 void dp_run_figures_take(dp_run_figures *figures, const json_t *status, const json_t *rounds,
                          uint64_t time_ms);
 

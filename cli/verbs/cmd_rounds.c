@@ -62,7 +62,8 @@ typedef struct stream {
     uint64_t last; /* UINT64_MAX: all that the daemon has */
     span span;
     uint64_t began_ms;
-    /* The last entry that it has, to go on after it: id of an event or seq of a round; slot. */
+    /* The last entry that it has, to go on after it: id of an event or seq of a round; the slot of
+     * a round of the chain, which may go back. */
     uint64_t seq;
     uint64_t slot;
     char day[DAY_MAX]; /* of the line before; "" at first: today */
@@ -191,7 +192,9 @@ static void remember(stream *self, const json_t *entry, const char *key)
     const uint64_t seq = (uint64_t)dp_json_int(entry, key, 0);
     const uint64_t slot = (uint64_t)dp_json_int(entry, "slot", 0);
     self->seq = seq > self->seq ? seq : self->seq;
-    self->slot = slot > self->slot ? slot : self->slot;
+    if (slot > 0 && json_object_get(entry, "exchange") == NULL) {
+        self->slot = slot;
+    }
 }
 
 /* A line with the date before the first line of another day; the lines have times of the clock. */

@@ -7,7 +7,8 @@ const PHASE_TEXT = {computed: 'steps', data: 'waiting for data', publish: 'encod
                     state: 'state and checkpoints', tell: 'handing over to the daemon'};
 const byId = id => document.getElementById(id);
 
-const rounds = new Map();
+const rounds = new Map(); // by their numbers
+let shown = null; // id of the run that is shown, and the slot of its chain
 let events = [], lastNews = '', textsAsked = 0, unit = 'tokens';
 
 // ---- text
@@ -110,7 +111,7 @@ function fillTable(id, heads, rows) {
 const shortName = peer => peer.name || peer.short;
 
 function showRounds() {
-  const all = [...rounds.values()].sort((a, b) => a.slot - b.slot);
+  const all = [...rounds.values()].sort((a, b) => a.round - b.round);
   fillTable('rounds', [['round', 'n'], ['at'], ['kind'], ['took', 'n'], ['compute', 'n'], ['transfer', 'n'], ['wait', 'n'], ['counted', 'n'], ['loss', 'n'], [unit, 'n'], ['bytes', 'n'],
                        ['left out', 'long']],
             all.slice(-ROWS).reverse().map(r => [
@@ -174,7 +175,7 @@ async function get(path) {
 }
 
 function addRounds(list) {
-  for (const round of list) if (!round.exchange) rounds.set(round.slot, round);
+  for (const round of list) if (!round.exchange) rounds.set(round.round, round);
   while (rounds.size > ROUNDS) rounds.delete(Math.min(...rounds.keys()));
   showRounds();
 }
@@ -201,7 +202,22 @@ async function takeNews(event) {
     if (first) lastNews = ''; // The next stream begins anew.
   }
   addEvents(news.events);
-  addRounds(news.rounds.filter(r => !rounds.has(r.slot)));
+  addRounds(news.rounds.filter(r => (rounds.get(r.round) || {}).slot !== r.slot));
+}
+
+// The rounds of another run, and of a chain that has gone back (dpnode run fork), take the place of those that are shown.
+async function followChain(run) {
+  const now = {id: run ? run.id : '', slot: run && known(run.slot) ? run.slot : shown ? shown.slot : 0};
+  const anew = shown && (now.id !== shown.id || now.slot < shown.slot);
+  shown = now;
+  if (!anew) return;
+  rounds.clear();
+  showRounds();
+  try {
+    if (run) addRounds(await get('/api/v1/rounds?last=' + ROUNDS));
+  } catch (error) {
+    shown = {id: '', slot: 0}; // The next state asks again.
+  }
 }
 
 async function takeTexts() {
@@ -236,7 +252,13 @@ function takeState(state) {
   byId('node').textContent = status.name + ', dpnode ' + status.version;
   showTrouble(status.lost, status.paused ? 'Paused by its owner' + status.paused.text + '. To train again: dpnode resume' : '',
               run && run.refused ? 'No member accepts this node. To join again: dpnode join TOKEN' : '', run && run.clock ? run.clock.text : '');
-  if (!run) return;
+  followChain(run);
+  if (!run) {
+    byId('cards').replaceChildren();
+    showPhases(null);
+    showPeers(null);
+    return;
+  }
   unit = run.external && run.sample_tokens === 1 ? 'samples' : 'tokens'; // as dpnode status says it
   showCards(status, run);
   showPhases(run.trainer_ms);

@@ -49,12 +49,14 @@ static uint64_t number_of(const json_t *object, const char *key)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* An older daemon does not know "after", and sends the last ones again. */
+/* An older daemon does not know "after", and sends the last ones again. A round without a seq is
+ * from before the daemon's start; the slots of others go back with the chain (FORK). */
 static bool is_new(const dp_news *news, const json_t *event, const json_t *round)
 {
-    return event != NULL                                ? number_of(event, "id") > news->event
-           : json_object_get(round, "exchange") != NULL ? number_of(round, "seq") > news->seq
-                                                        : number_of(round, "slot") > news->slot;
+    const uint64_t seq = number_of(round, "seq");
+    return event != NULL ? number_of(event, "id") > news->event
+           : seq != 0    ? seq > news->seq
+                         : number_of(round, "slot") > news->slot;
 }
 
 static void move(dp_news *news, const json_t *event, const json_t *round)
@@ -64,7 +66,9 @@ static void move(dp_news *news, const json_t *event, const json_t *round)
     const uint64_t slot = number_of(round, "slot");
     news->event = id > news->event ? id : news->event;
     news->seq = seq > news->seq ? seq : news->seq;
-    news->slot = slot > news->slot ? slot : news->slot;
+    if (slot != 0 && json_object_get(round, "exchange") == NULL) {
+        news->slot = slot;
+    }
 }
 
 static int take(void *context, const json_t *notice)

@@ -12,7 +12,7 @@ typedef struct dp_news {
     bool begun;
     uint64_t event;     /* id of an event */
     uint64_t seq;       /* of a round */
-    uint64_t slot;      /* of a round of the chain */
+    uint64_t slot;      /* of the last round of the chain */
     uint64_t exchanges; /* of the node, when rounds were asked for last */
 } dp_news;
 

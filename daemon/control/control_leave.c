@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "daemon/control/control.h"
 #include "daemon/control/first_start.h"
+#include "daemon/control/list_stream.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/suspension.h"
@@ -241,6 +242,7 @@ static void on_leave_tick(uv_timer_t *timer)
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);
+    dp_streams_on_entry(self->daemon, DP_STREAM_OF_ROUNDS); /* Lists of its rounds end. */
     DP_IGNORE(dp_suspension_pause(self->daemon->suspension, &(dp_pause){.holds = false}, NULL,
                                   NULL)); /* It was about this run. Not written: still paused. */
     self->ticks = 0;

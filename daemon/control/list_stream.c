@@ -27,6 +27,7 @@ struct dp_stream {
     uint64_t at;        /* the next id, or slot */
     uint64_t end;       /* SEEK, DISK: the first one that the event log has */
     uint64_t row;       /* rounds in the event log: number of the next row */
+    uint64_t from_disk; /* rounds: the store had those of slots below */
     uint64_t before_ms; /* DISK: as in dp_history_page */
     uint64_t skip_row;  /* DISK for one round whose row is unsure: go on in RING after it; 0: no */
 };
@@ -126,14 +127,16 @@ static uint64_t first_row(const dp_event_log *event_log)
     return dp_event_log_rounds_total(event_log) - dp_event_log_rounds(event_log);
 }
 
-/* Is this row of the event log one of those after what the client has? */
+/* Is this row of the event log one of those after what the client has? A row with a number is, by
+ * that: slots are given again when the chain goes back (FORK). */
 static bool is_after(const dp_stream *self, const dp_event_log_round *row)
 {
-    if (row->kind == DP_EVENT_LOG_SYNC) {
-        return row->slot >= self->at &&
-               (self->wish.after_slot != 0 || row->seq > self->wish.after || self->wish.after == 0);
+    const bool goes_on = self->wish.after != 0 || self->wish.after_slot != 0;
+    if (row->kind == DP_EVENT_LOG_GOSSIP || (row->seq != 0 && goes_on)) {
+        return (self->wish.after == 0 || row->seq > self->wish.after) &&
+               (row->kind == DP_EVENT_LOG_GOSSIP || row->slot >= self->from_disk);
     }
-    return self->wish.after == 0 || row->seq > self->wish.after;
+    return row->slot >= self->at && (self->wish.after_slot != 0 || !goes_on);
 }
 
 /* One page of events. False: there are no more now. */
@@ -177,7 +180,8 @@ static bool ring_rounds(dp_stream *self)
     while (n < DP_STREAM_ROUNDS && self->row < dp_event_log_rounds_total(event_log)) {
         const dp_event_log_round *const row =
             dp_event_log_round_at(event_log, (uint32_t)(self->row - first));
-        if (is_after(self, row) && dp_history_is_unsure(&self->wish.filter, row)) {
+        const bool after = is_after(self, row);
+        if (after && dp_history_is_unsure(&self->wish.filter, row)) {
             self->phase = DISK; /* This one record. */
             self->at = row->slot;
             self->end = row->slot + 1;
@@ -185,15 +189,15 @@ static bool ring_rounds(dp_stream *self)
             return true;
         }
         self->row++;
-        if (is_after(self, row) && dp_history_takes_round(&self->wish.filter, row)) {
+        if (row->kind == DP_EVENT_LOG_SYNC && (after || row->slot >= self->at)) {
+            self->at = row->slot + 1;
+        }
+        if (after && dp_history_takes_round(&self->wish.filter, row)) {
             n++;
             if (!send_round(self, row)) {
                 self->over = true;
                 return false;
             }
-        }
-        if (row->kind == DP_EVENT_LOG_SYNC && row->slot >= self->at) {
-            self->at = row->slot + 1;
         }
     }
     return self->row < dp_event_log_rounds_total(event_log);
@@ -246,6 +250,9 @@ static void leave_disk(dp_stream *self)
 {
     self->phase = RING;
     self->before_ms = 0;
+    if (self->end != UINT64_MAX) {
+        self->from_disk = self->end;
+    }
     if (self->skip_row != 0) {
         self->row = self->skip_row;
         self->skip_row = 0;
@@ -315,11 +322,27 @@ static void ask_store(dp_stream *self)
 
 /* ---- a stream ---- */
 
+/* False: the node has left the run of this list; then it is over. */
+static bool is_in_run(dp_stream *self)
+{
+    const dp_driver *const driver = self->daemon->driver;
+    if (self->wish.kind == DP_STREAM_OF_EVENTS ||
+        (driver != NULL && dp_hash_equal(&dp_driver_run_identity(driver)->run, &self->chain.run))) {
+        return true;
+    }
+    self->over = true;
+    dp_call_fail(&self->call, 69, "E0110", "dpnode status   # shows its run, if it has another",
+                 "this node has no run", "it has left the run of this list");
+    return false;
+}
+
 static void pump(dp_stream *self)
 {
     while (!self->busy && !self->over) {
         if (!dp_call_alive(&self->call)) {
             self->over = true;
+        } else if (!is_in_run(self)) {
+            return;
         } else if (dp_call_waiting(&self->call) > DP_STREAM_WAITING) {
             return;
         } else if (self->phase != RING) {

@@ -21,6 +21,7 @@ struct dp_event_log {
     uint64_t last_round_ms;
     uint32_t n_entries; /* all entries so far; the ring holds the last DP_EVENT_LOG_ENTRIES_MAX */
     uint32_t n_rounds;
+    uint32_t n_forgotten; /* of these, the ones of an earlier run */
     dp_event_log_turnout turnout;
     uint32_t n_batch;
     uint64_t stragglers_round;
@@ -375,6 +376,12 @@ void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *r
     }
 }
 
+void dp_event_log_rounds_forget(dp_event_log *event_log)
+{
+    event_log->n_forgotten = event_log->n_rounds;
+    event_log->last_round_ms = 0;
+}
+
 uint64_t dp_event_log_rounds_total(const dp_event_log *event_log)
 {
     return event_log->n_rounds;
@@ -387,8 +394,8 @@ uint64_t dp_event_log_next_id(const dp_event_log *event_log)
 
 uint32_t dp_event_log_rounds(const dp_event_log *event_log)
 {
-    return event_log->n_rounds < DP_EVENT_LOG_ROUNDS_MAX ? event_log->n_rounds
-                                                         : DP_EVENT_LOG_ROUNDS_MAX;
+    const uint32_t rounds = event_log->n_rounds - event_log->n_forgotten;
+    return rounds < DP_EVENT_LOG_ROUNDS_MAX ? rounds : DP_EVENT_LOG_ROUNDS_MAX;
 }
 
 const dp_event_log_round *dp_event_log_round_at(const dp_event_log *event_log, uint32_t index)

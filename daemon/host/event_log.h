@@ -127,6 +127,8 @@ void dp_event_log_phase(dp_event_log *event_log, uint64_t round, dp_phase phase)
 void dp_event_log_held(dp_event_log *event_log, uint64_t round, uint64_t held_us);
 /* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
 void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *round);
+/* Before the first round of another run: the rounds so far are not kept any more. */
+void dp_event_log_rounds_forget(dp_event_log *event_log);
 /* NULL if absent. */
 dp_event_log_round *dp_event_log_round_find(dp_event_log *event_log, uint64_t round);
 /* index 0 = oldest kept; NULL beyond the last. */

@@ -238,6 +238,7 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_run_identi
     }
     driver->daemon = daemon;
     driver->facts = *facts;
+    dp_event_log_rounds_forget(daemon->event_log);
     if (driver->facts.secrets.n == 0) { /* From a token. */
         dp_run_identity_begin_secrets(&driver->facts);
     }

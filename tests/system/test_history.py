@@ -89,6 +89,18 @@ class History(SystemTest):
         kept = {e["id"] for e in lines(node, "logs", "--since", "1h") if ids[0] <= e["id"] <= ids[-1]}
         self.assertLessEqual(kept, set(ids))
 
+    def test_a_list_that_follows_goes_on_with_the_rounds_after_a_fork(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run().get("round", 0) >= 7, 90, "seven rounds")
+        rounds = Follower(self, node, "rounds", "-f", "-n", "1")
+        wait_for(lambda: len(rounds.all()) > 1, 60, "it follows")
+        target = min(c["round"] for c in node.ask("ckpt", "ls")["checkpoints"] if c["state"] in ("complete", "kept"))
+        node.ask("run", "fork", "--to", str(target), "--yes")
+        wait_for(lambda: rounds.all()[-1]["round"] > target and rounds.all()[-2]["round"] == target + 1, 90, "rounds of the new chain")
+        told = [r["round"] for r in rounds.all()]
+        back = told.index(target + 1, told.index(max(told)))
+        self.assertEqual(told[back:], list(range(target + 1, target + 1 + len(told) - back)))
+
 
 if __name__ == "__main__":
     systemtest.main()

@@ -81,6 +81,13 @@ static void each_round_and_each_measurement_is_written_once(void **state)
     snprintf(first, sizeof first, "%s", figures.events.file.path);
     take(&figures, "{'run':{'id':'bb','slot':5,'round':4}}", ROUNDS); /* another run */
     CHECK(strcmp(first, figures.events.file.path) != 0 && figures.slot == 5);
+    snprintf(first, sizeof first, "%s", figures.events.file.path);
+    json_t *const back = value("{'run':{'id':'bb','slot':4,'round':3}}");
+    CHECK(dp_run_figures_lacks(&figures, back)); /* The chain has gone back. */
+    json_decref(back);
+    take(&figures, "{'run':{'id':'bb','slot':4,'round':3}}", ROUNDS);
+    CHECK(strcmp(first, figures.events.file.path) != 0 && figures.slot == 4);
+    CHECK(figures.events.first_step == 3);
     dp_run_figures_close(&figures);
     CHECK(n_warnings == 0);
     snprintf(command, sizeof command, "rm -r %s", folder);

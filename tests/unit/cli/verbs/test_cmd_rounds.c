@@ -247,16 +247,18 @@ static void a_list_that_follows_goes_on_after_what_it_has_when_the_daemon_is_bac
     (void)state;
     verb_cut_after(
         "[{'round': {'round': 12, 'slot': 14}}, {'round': {'round': 13, 'slot': 15, "
-        "'seq': 700}}, {'round': {'round': 13, 'slot': 15, 'seq': 701, 'kind': 'gossip'}}]");
+        "'seq': 700}}, {'round': {'round': 13, 'slot': 15, 'seq': 701, 'exchange': {}}}]");
     verb_refuse(DP_EXIT_UNAVAILABLE, "E0101", "no daemon is running");
     verb_cut_after("[{'round': {'round': 14, 'slot': 16}}]");
+    verb_cut_after("[{'round': {'round': 9, 'slot': 11, 'seq': 702}}]"); /* It went back. */
     verb_refuse(DP_EXIT_UNAVAILABLE, "E0110", "this node has no run");
     assert_int_equal(VERB(dp_verb_rounds, "-f", "--json"), DP_EXIT_UNAVAILABLE);
     assert_true(verb_asked(0, "rounds", "{'last': 20, 'follow': true}"));
     assert_true(verb_asked(1, "rounds", "{'after': 701, 'after_slot': 15, 'follow': true}"));
     assert_true(verb_asked(2, "rounds", "{'after': 701, 'after_slot': 15, 'follow': true}"));
     assert_true(verb_asked(3, "rounds", "{'after': 701, 'after_slot': 16, 'follow': true}"));
-    assert_int_equal(verb_kit.n_calls, 4);
+    assert_true(verb_asked(4, "rounds", "{'after': 702, 'after_slot': 11, 'follow': true}"));
+    assert_int_equal(verb_kit.n_calls, 5);
     assert_true(verb_warned("the daemon is away"));
     verb_cut_after("[{'event': {'id': 7, 'name': 'a'}}]");
     verb_answer("{'count': 0}");

@@ -91,6 +91,19 @@ static void a_reader_that_was_cut_goes_on_after_its_id(void **state)
     assert_true(verb_asked(1, "rounds", "{'after': 9, 'after_slot': 5}"));
 }
 
+static void rounds_of_a_chain_that_went_back_are_new(void **state)
+{
+    dp_news news;
+    (void)state;
+    assert_true(dp_news_read(&news, "70-9-8"));
+    use_status("{'run': {'slot': 3, 'exchanges': 0}}");
+    verb_answer("{'count': 0}");
+    verb_answer_after("[{'round': {'slot': 3}}, {'round': {'slot': 4, 'seq': 12}}]",
+                      "{'count': 2}");
+    assert_non_null(
+        strstr(written(&news), "id: 70-12-4\ndata: {\"events\":[],\"rounds\":[{\"slot\":4"));
+}
+
 static void without_an_answer_nothing_is_lost(void **state)
 {
     dp_news news;
@@ -140,6 +153,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_reader_that_was_cut_goes_on_after_its_id, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(rounds_of_a_chain_that_went_back_are_new, setup, teardown),
         cmocka_unit_test_setup_teardown(without_an_answer_nothing_is_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(very_many_come_in_several_news, setup, teardown),
     };

@@ -2,6 +2,7 @@
  * at once. */
 #include <stdatomic.h>
 
+#include "daemon/control/list_stream.h"
 #include "store/chain.h"
 #include "store/ckpt.h"
 #include "store/vote.h"
@@ -16,6 +17,14 @@ void dp_driver_close(dp_driver *driver)
     n_closed++;
 }
 
+static uint32_t n_told; /* lists of rounds, of a run that is over */
+
+void dp_streams_on_entry(dp_daemon *daemon, dp_stream_kind kind)
+{
+    CHECK(daemon->driver == NULL && kind == DP_STREAM_OF_ROUNDS);
+    n_told++;
+}
+
 const char *dp_call_state(const dp_daemon *daemon)
 {
     return daemon->driver == NULL ? "idle" : "paused";
@@ -28,6 +37,7 @@ static void open_member(void)
     call_open();
     suspension_open();
     n_closed = 0;
+    n_told = 0;
     hurry_from_ms = 50;
     call_kit.has_manifest = true;
     call_kit.view.running = true;
@@ -104,7 +114,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     call_wait();
     assert_string_equal(text_at(call_body(), "run"), "kjv");
     assert_false(flag_at(call_body(), "ended"));
-    assert_true(n_closed == 1 && desk.daemon.driver == NULL);
+    assert_true(n_closed == 1 && n_told == 1 && desk.daemon.driver == NULL);
     assert_int_equal(call_kit.n_lefts, 1); /* No token brings it back. */
     CHECK_STATUS(dp_run_identity_load(desk.shelf.store, &facts), DP_NOTFOUND);
     assert_false(has_key() || has_model());

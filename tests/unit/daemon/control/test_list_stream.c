@@ -290,11 +290,11 @@ static void a_list_of_rounds_goes_on_where_its_client_left_it(void **state)
     (void)state;
     open_chain();
     add_exchange(50);
-    CALL(dp_method_rounds, NUMBER("after", 77), NUMBER("after_slot", 44)); /* Of an earlier life. */
+    CALL(dp_method_rounds, NUMBER("after", 77), NUMBER("after_slot", 38)); /* Of an earlier life. */
     call_wait();
-    assert_int_equal(number_at(call_body(), "count"), 7);
-    assert_int_equal(number_at(round_at(0), "slot"), 45);
-    assert_string_equal(text_at(round_at(6), "kind"), "gossip");
+    assert_int_equal(number_at(call_body(), "count"), 13);
+    assert_int_equal(number_at(round_at(0), "slot"), 39);
+    assert_string_equal(text_at(round_at(12), "kind"), "gossip");
     CALL(dp_method_rounds, NUMBER("after", 77), NUMBER("after_slot", 12), FLAG("follow", true));
     while (call_kit.n_frames < 39) {
         uv_run(&desk.loop, UV_RUN_ONCE);
@@ -312,6 +312,42 @@ static void a_list_of_rounds_goes_on_where_its_client_left_it(void **state)
     CALL(dp_method_rounds, NUMBER("after", seq)); /* A client that does not know slots. */
     call_wait();
     assert_int_equal(number_at(call_body(), "count"), 1);
+    call_close();
+}
+
+static void rounds_of_a_chain_that_went_back_are_new(void **state)
+{
+    (void)state;
+    open_node();
+    for (uint64_t slot = 1; slot <= 3; slot++) {
+        put_record(slot, slot, 0);
+    }
+    /* Of the life before, where the client saw eight slots. */
+    CALL(dp_method_rounds, NUMBER("after", 77), NUMBER("after_slot", 8), FLAG("follow", true));
+    rest_store();
+    assert_int_equal(call_kit.n_frames, 0);
+    for (uint64_t slot = 4; slot <= 10; slot++) {
+        add_row(slot, slot, 0);
+    }
+    assert_int_equal(call_kit.n_frames, 7);
+    assert_int_equal(number_at(round_at(0), "slot"), 4);
+    const uint64_t seq = number_at(round_at(1), "seq");
+    CALL(dp_method_rounds, NUMBER("after", seq), NUMBER("after_slot", 5));
+    check_rounds(6, 10);
+    CALL(dp_method_rounds, NUMBER("after", 0), NUMBER("after_slot", 8)); /* It saw records only. */
+    check_rounds(4, 10);
+    call_close();
+}
+
+static void a_list_of_rounds_ends_with_the_run(void **state)
+{
+    (void)state;
+    open_chain();
+    CALL(dp_method_rounds, NUMBER("last", 2), FLAG("follow", true));
+    assert_int_equal(call_kit.n_frames, 2);
+    desk.driver->facts.run.bytes[0] ^= 1;
+    dp_streams_on_entry(&desk.daemon, DP_STREAM_OF_ROUNDS);
+    CHECK(call_kit.n_errors == 1 && strcmp(call_kit.error.code, "E0110") == 0);
     call_close();
 }
 
@@ -564,6 +600,8 @@ int main(void)
         cmocka_unit_test(rounds_are_chosen_by_a_member_that_they_list_or_leave_out),
         cmocka_unit_test(a_member_that_a_row_has_no_room_for_is_found_in_its_record),
         cmocka_unit_test(a_list_of_rounds_goes_on_where_its_client_left_it),
+        cmocka_unit_test(rounds_of_a_chain_that_went_back_are_new),
+        cmocka_unit_test(a_list_of_rounds_ends_with_the_run),
         cmocka_unit_test(events_from_before_the_start_are_in_the_journal),
         cmocka_unit_test(events_are_chosen_by_the_peer_that_they_are_about),
         cmocka_unit_test(a_list_of_events_goes_on_where_its_client_left_it),

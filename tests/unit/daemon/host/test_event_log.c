@@ -303,6 +303,15 @@ static void rounds_are_kept_found_and_told_once_each(void **state)
     dp_event_log_round_add(event_log, &old);
     assert_int_equal(ear.n_rounds, DP_EVENT_LOG_ROUNDS_MAX + 3);
     assert_int_equal(dp_event_log_rounds(event_log), DP_EVENT_LOG_ROUNDS_MAX);
+
+    const uint64_t total = dp_event_log_rounds_total(event_log);
+    dp_event_log_rounds_forget(event_log); /* Another run has a round 600 of its own. */
+    CHECK(dp_event_log_rounds(event_log) == 0 && dp_event_log_round_at(event_log, 0) == NULL);
+    const dp_event_log_round other = row_of(600, 2000 * 1000);
+    dp_event_log_round_add(event_log, &other);
+    assert_int_equal(dp_event_log_rounds_total(event_log), total + 1);
+    assert_int_equal(dp_event_log_rounds(event_log), 1);
+    assert_int_equal(dp_event_log_round_at(event_log, 0)->duration_ms, 0);
     dp_event_log_close(event_log);
     house_close(&house);
 }
