@@ -47,19 +47,19 @@ void dp_texts_close(dp_texts *texts)
 static void become_sample(const dp_texts *texts, int out, pid_t parent)
 {
     char tokens[16];
-    char prompt[PIECE];
     char program[] = "dpnode";
     char verb[] = "sample";
     char json[] = "--json";
     char seed[] = "--seed=1";
     char socket[DP_CLI_PATH_MAX + 16];
     snprintf(tokens, sizeof tokens, "-n%d", DP_TEXTS_TOKENS);
-    snprintf(prompt, sizeof prompt, "--prompt=%s", texts->prompt);
+    char option[] = "--prompt";
+    char *const prompt = strdup(texts->prompt);
     snprintf(socket, sizeof socket, "--socket=%s", texts->socket);
-    char *const arguments[] = {program, verb, json, seed, tokens, prompt, socket, NULL};
+    char *const arguments[] = {program, verb, json, seed, tokens, option, prompt, socket, NULL};
     const int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || none < 0 ||
-        dup2(none, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+    if (prompt == NULL || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent ||
+        none < 0 || dup2(none, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(none, STDERR_FILENO) < 0) {
         _exit(CANNOT_RUN);
     }

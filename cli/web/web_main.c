@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/trainer/trainer_kind.h"
 #include "cli/figures/run_figures.h"
 #include "cli/paths.h"
 #include "cli/web/options.h"
@@ -107,6 +108,12 @@ static int serve(dp_cmd *cmd)
                      "--name has 1 to 4 names with a comma between them", given);
         return dp_cmd_fail(cmd, &error);
     }
+    const char *const prompt = dp_cmd_option(cmd, "sample");
+    if (prompt != NULL && strlen(prompt) > DP_TRAINER_TEXT_MAX) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode web --help",
+                     "--sample has more than 8192 bytes", "the daemon takes no longer prompt");
+        return dp_cmd_fail(cmd, &error);
+    }
     dp_source_open(&site.source, cmd->socket);
     if (dp_server_open(&server, &site, listen != NULL ? listen : DP_WEB_LISTEN, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
@@ -123,7 +130,7 @@ static int serve(dp_cmd *cmd)
     }
     dp_run_figures figures = {.folder = dp_cmd_option(cmd, "tensorboard"), .warn = on_warning};
     dp_texts texts;
-    dp_status status = dp_texts_open(&texts, cmd->socket, dp_cmd_option(cmd, "sample"));
+    dp_status status = dp_texts_open(&texts, cmd->socket, prompt);
     site.texts = texts.list;
     status = status == DP_OK ? serve_until_end(server, &site, &figures, &texts) : status;
     dp_run_figures_close(&figures);

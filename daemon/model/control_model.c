@@ -263,6 +263,21 @@ static bool take_sampler(const dp_call *call, const dp_pack_value *parameters, d
     return false;
 }
 
+/* Copies the prompt, if there is one. False after an error reply. */
+static bool take_prompt(const dp_call *call, const dp_pack_value *parameters, dp_trainer_msg *out)
+{
+    const dp_pack_value *const prompt = dp_pack_key(parameters, "prompt");
+    if (prompt == NULL || dp_pack_copy_text(prompt, out->text, sizeof out->text)) {
+        return true;
+    }
+    char why[80];
+    snprintf(why, sizeof why, "it must be text of at most %d bytes, without a zero byte",
+             DP_TRAINER_TEXT_MAX);
+    dp_call_fail(call, 64, "E0001", "dpnode sample FOLDER --prompt TEXT   # takes any length",
+                 "the prompt cannot be used", why);
+    return false;
+}
+
 void dp_method_sample(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     enum { TOKENS_STANDARD = 120, TOKENS_MAX = 2000, TOP_K = 40 };
@@ -280,10 +295,9 @@ void dp_method_sample(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     DP_IGNORE(
         /* Otherwise from the clock. */
         !dp_pack_get_u64(dp_pack_key(parameters, "seed"), &question.seed));
-    DP_IGNORE(
-        !dp_pack_copy_text(dp_pack_key(parameters, "prompt"), question.text, sizeof question.text));
     const dp_driver *const driver = computing_driver(daemon, call);
-    if (driver == NULL || !take_sampler(call, parameters, &question)) {
+    if (driver == NULL || !take_prompt(call, parameters, &question) ||
+        !take_sampler(call, parameters, &question)) {
         return;
     }
     const dp_manifest *const manifest = dp_driver_manifest(driver);

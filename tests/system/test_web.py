@@ -256,7 +256,7 @@ class Web(SystemTest):
         site = Site(self)
         for words, code, status in ((("--listen", f"127.0.0.1:{site.port}"), "E0602", 69), (("--listen", "nowhere"), "E0601", 64),
                                     (("--listen", "127.0.0.1:99999"), "E0601", 64), (("--listen", "192.0.2.1:0"), "E0603", 69),
-                                    (("--name", "a,,b"), "E0604", 64)):
+                                    (("--name", "a,,b"), "E0604", 64), (("--sample", 8193 * "x"), "E0001", 64)):
             done = subprocess.run([WEB, "--json", *words], capture_output=True, text=True, timeout=20, check=False)
             self.assertEqual((json.loads(done.stdout)["error"]["code"], done.returncode), (code, status), words)
         stream = site.stream()

@@ -58,7 +58,8 @@ static void each_checkpoint_has_its_text_once(void **state)
 {
     (void)state;
     open_texts("#!/bin/sh\n"
-               "test \"$1 $2 $3 $5 $6\" = \"sample --json --seed=1 --prompt=In the --socket=/s\""
+               "test \"$1 $2 $3 $5 $6 $7\" = \"sample --json --seed=1 --prompt In the "
+               "--socket=/s\""
                " || exit 1\n"
                "echo '{\"text\": \"In the beginning\", \"round\": 7}'\n");
     CHECK(look(-1, 1000) == NULL && texts.pid == 0);

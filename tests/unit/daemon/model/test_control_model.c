@@ -201,6 +201,23 @@ static void a_sample_is_of_a_checkpoint_with_the_sampler_that_was_asked_for(void
     call_close();
 }
 
+static void a_prompt_is_taken_whole_or_refused(void **state)
+{
+    static char prompt[DP_TRAINER_TEXT_MAX + 2];
+    (void)state;
+    open_node();
+    call_kit.has_manifest = true;
+    net.has_checkpoint = true;
+    memset(prompt, 'x', sizeof prompt - 1);
+    CALL(dp_method_sample, TEXT("prompt", prompt));
+    assert_true(call_failed("E0001", 64) && net.n_samplings == 0);
+    prompt[DP_TRAINER_TEXT_MAX] = '\0';
+    CALL(dp_method_sample, TEXT("prompt", prompt));
+    assert_true(net.n_samplings == 1);
+    assert_string_equal(net.sampled.text, prompt);
+    call_close();
+}
+
 static void without_a_checkpoint_a_sample_goes_to_the_trainer(void **state)
 {
     (void)state;
@@ -287,6 +304,7 @@ int main(void)
         cmocka_unit_test(an_export_has_a_folder_and_one_kind_of_file),
         cmocka_unit_test(exports_that_cannot_be_are_refused),
         cmocka_unit_test(a_sample_is_of_a_checkpoint_with_the_sampler_that_was_asked_for),
+        cmocka_unit_test(a_prompt_is_taken_whole_or_refused),
         cmocka_unit_test(without_a_checkpoint_a_sample_goes_to_the_trainer),
         cmocka_unit_test(an_evaluation_comes_back_with_loss_and_tokens),
         cmocka_unit_test(nobody_hears_an_answer_after_going_away),
