@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/nearest.h"
+#include "cli/json.h"
 #include "cli/paths.h"
 
 static const dp_option common[] = {
@@ -334,10 +335,11 @@ bool dp_cmd_instant(const dp_cmd *cmd, const char *name, uint64_t now_ms, dp_ins
 int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error)
 {
     if (cmd->json) {
-        DP_IGNORE(dp_cmd_print(json_pack("{s:{s:s,s:s,s:s,s:s,s:i}}", "error", "code", error->code,
-                                         "what", error->what, "why", error->why, "fix", error->fix,
-                                         /* The exit status is that of the error. */
-                                         "exit", error->exit)));
+        /* The exit status is that of the error. */
+        DP_IGNORE(dp_cmd_print(json_pack("{s:{s:s,s:o,s:o,s:o,s:i}}", "error", "code", error->code,
+                                         "what", dp_json_string(error->what), "why",
+                                         dp_json_string(error->why), "fix",
+                                         dp_json_string(error->fix), "exit", error->exit)));
         return error->exit;
     }
     fflush(stdout);

@@ -36,7 +36,7 @@ static size_t sequence(dp_view text, size_t at, bool *valid)
     return *valid ? size : 1;
 }
 
-static json_t *text_of(dp_view text)
+json_t *dp_json_of_text(dp_view text)
 {
     json_t *json = json_stringn((const char *)text.data, text.size);
     if (json != NULL) {
@@ -59,6 +59,11 @@ static json_t *text_of(dp_view text)
     }
     dp_free(clean);
     return json;
+}
+
+json_t *dp_json_string(const char *text)
+{
+    return text != NULL ? dp_json_of_text(dp_view_text(text)) : NULL;
 }
 
 static json_t *number_of(const dp_pack_value *value)
@@ -85,7 +90,7 @@ static json_t *leaf_of(const dp_pack_value *value)
     dp_view bytes;
     bool flag = false;
     if (dp_pack_get_text(value, &bytes)) {
-        return text_of(bytes);
+        return dp_json_of_text(bytes);
     }
     if (dp_pack_get_bytes(value, &bytes)) {
         return hex_of(bytes);

@@ -12,6 +12,12 @@
  * null. */
 json_t *dp_json_of(const dp_pack_value *value);
 
+/* A new reference to a text from a person or a program, without its bytes that are not UTF-8, which
+ * jansson refuses; NULL without memory. */
+json_t *dp_json_of_text(dp_view text);
+/* The same; NULL for NULL. */
+json_t *dp_json_string(const char *text);
+
 /* Fields of an object, with a default for fields that are absent or of another type. Borrowed from
  * object. */
 const char *dp_json_text(const json_t *object, const char *key, const char *standard);

@@ -181,7 +181,7 @@ static int export_trained(const dp_cmd *cmd, const char *folder, const char *pat
         return dp_cli_tool_failed(cmd, &tool, failures,
                                   "dmesg | tail   # shows whether memory ran out");
     }
-    json_object_set_new(told, "path", json_string(path));
+    json_object_set_new(told, "path", dp_json_string(path));
     return print_exported(cmd, told, "step");
 }
 

@@ -55,8 +55,8 @@ static int print_sum(const dp_cmd *cmd, const dp_cli_tool *tool, const char *fol
         return tool_failed(cmd, tool, "its output cannot be parsed");
     }
     if (cmd->json) {
-        return json_object_set_new(sum, "folder", json_string(folder)) == 0 ? dp_cmd_print(sum)
-                                                                            : DP_EXIT_SOFTWARE;
+        return json_object_set_new(sum, "folder", dp_json_string(folder)) == 0 ? dp_cmd_print(sum)
+                                                                               : DP_EXIT_SOFTWARE;
     }
     const double tokens = dp_json_real(sum, "tokens", 0);
     const double text_bytes = dp_json_real(sum, "text_bytes", 0);
@@ -148,7 +148,7 @@ static int print_info(const dp_cmd *cmd, const char *answer)
             break;
         }
         if (cmd->json) {
-            json_object_set_new(row, "file", json_string(cmd->args[i]));
+            json_object_set_new(row, "file", dp_json_string(cmd->args[i]));
             exit = dp_cmd_print(row);
         } else {
             print_row(table, cmd->args[i], row);

@@ -57,7 +57,7 @@ static json_t *object_of_lines(const char *lines)
                 value_size > 0 && value_size < 19 && strspn(value, "0123456789") == value_size;
             json_object_set_new(object, key,
                                 number ? json_integer(strtoll(value, NULL, 10))
-                                       : json_stringn(value, value_size));
+                                       : dp_json_of_text(dp_view_of(value, value_size)));
         }
         lines += size + (lines[size] == '\n');
     }
@@ -200,10 +200,10 @@ static void forget(facts *all)
 
 static json_t *json_of(const char *name, const dp_finding *finding)
 {
-    return json_pack("{s:s,s:s,s:s,s:s*,s:s*}", "name", name, "level",
-                     dp_finding_level_name(finding->level), "what", finding->what, "why",
-                     finding->why[0] != '\0' ? finding->why : NULL, "fix",
-                     finding->fix[0] != '\0' ? finding->fix : NULL);
+    return json_pack("{s:s,s:s,s:o,s:o*,s:o*}", "name", name, "level",
+                     dp_finding_level_name(finding->level), "what", dp_json_string(finding->what),
+                     "why", dp_json_string(finding->why[0] != '\0' ? finding->why : NULL), "fix",
+                     dp_json_string(finding->fix[0] != '\0' ? finding->fix : NULL));
 }
 
 static void print_finding(const char *name, dp_finding *finding)

@@ -448,10 +448,10 @@ static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
     const bool valid = text[0] == '\0' && disk[0] == '\0' &&
                        (plan == NULL || json_is_true(json_object_get(plan, "fits")));
     if (cmd->json) {
-        const int status =
-            dp_cmd_print(json_pack("{s:b,s:s,s:s*,s:s*,s:o?}", "valid", valid, "name",
-                                   manifest->name, "text_why", text[0] != '\0' ? text : NULL,
-                                   "disk_why", disk[0] != '\0' ? disk : NULL, "plan", plan));
+        const int status = dp_cmd_print(
+            json_pack("{s:b,s:s,s:o*,s:o*,s:o?}", "valid", valid, "name", manifest->name,
+                      "text_why", dp_json_string(text[0] != '\0' ? text : NULL), "disk_why",
+                      dp_json_string(disk[0] != '\0' ? disk : NULL), "plan", plan));
         return valid || status != 0 ? status : DP_EXIT_NEGATIVE;
     }
     print_validated(cmd, input, plan, text, disk);

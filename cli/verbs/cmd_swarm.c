@@ -83,8 +83,8 @@ static int say_node(const swarm *self, unsigned index, const char *name)
     char socket[DP_CLI_PATH_MAX];
     node_path(self, index, "s", socket);
     if (self->cmd->json) {
-        return dp_cmd_print(json_pack("{s:s,s:s,s:i}", "node", name, "socket", socket, "pid",
-                                      (int)*dp_children_pid(index)));
+        return dp_cmd_print(json_pack("{s:s,s:o,s:i}", "node", name, "socket",
+                                      dp_json_string(socket), "pid", (int)*dp_children_pid(index)));
     }
     printf("%s %-8s pid %d   DPNODE_SOCKET=%s\n", dp_print_mark(true), name,
            (int)*dp_children_pid(index), socket);

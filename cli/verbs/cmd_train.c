@@ -152,7 +152,7 @@ static void print_event(training *t, const char *event, const json_t *e)
 static void on_warning(void *context, const char *sentence)
 {
     training *const t = context;
-    json_t *const note = json_pack("{s:s,s:s}", "event", "note", "why", sentence);
+    json_t *const note = json_pack("{s:s,s:o}", "event", "note", "why", dp_json_string(sentence));
     if (t->cmd->json) {
         DP_IGNORE(dp_cmd_print(json_incref(note)) != 0);
     } else {

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "cli/doctor/check_state.h"
+#include "cli/json.h"
 #include "cli/web/assets.h"
 #include "cli/web/metrics.h"
 
@@ -94,8 +95,9 @@ static dp_status say_json(dp_site_answer *answer, unsigned status, json_t *value
 static dp_status say_error(dp_site_answer *answer, const dp_control_error *error)
 {
     return say_json(answer, DOWN,
-                    json_pack("{s:{s:s, s:s, s:s, s:s}}", "error", "code", error->code, "what",
-                              error->what, "why", error->why, "fix", error->fix));
+                    json_pack("{s:{s:s, s:o, s:o, s:o}}", "error", "code", error->code, "what",
+                              dp_json_string(error->what), "why", dp_json_string(error->why), "fix",
+                              dp_json_string(error->fix)));
 }
 
 static dp_status say_check(dp_site *site, dp_site_answer *answer, dp_check_kind kind)
@@ -216,8 +218,9 @@ dp_status dp_site_event(const dp_site *site, dp_buf *out)
     json_t *const value =
         source->status != NULL
             ? json_pack("{s:O, s:O?}", "status", source->status, "peers", source->peers)
-            : json_pack("{s:{s:s, s:s, s:s}}", "error", "what", source->error.what, "why",
-                        source->error.why, "fix", source->error.fix);
+            : json_pack("{s:{s:o, s:o, s:o}}", "error", "what", dp_json_string(source->error.what),
+                        "why", dp_json_string(source->error.why), "fix",
+                        dp_json_string(source->error.fix));
     char *const text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
     json_decref(value);
     if (text == NULL) {

@@ -102,11 +102,23 @@ static void fields_of_the_wrong_type_give_the_standard(void **state)
     json_decref(json);
 }
 
+static void a_text_loses_the_bytes_that_are_no_utf8(void **state)
+{
+    (void)state;
+    json_t *const text = dp_json_string("a\xc3\xa9"
+                                        "b\xc3");
+    assert_string_equal(json_string_value(text), "a\xc3\xa9"
+                                                 "b");
+    json_decref(text);
+    assert_null(dp_json_string(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_value_is_shown_in_order),
         cmocka_unit_test(values_that_json_lacks_are_written_differently),
+        cmocka_unit_test(a_text_loses_the_bytes_that_are_no_utf8),
         cmocka_unit_test(keys_that_are_no_text_are_left_out),
         cmocka_unit_test(fields_of_the_wrong_type_give_the_standard),
     };

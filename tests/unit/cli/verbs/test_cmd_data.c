@@ -50,6 +50,14 @@ static void a_folder_is_checked_and_one_without_tokens_divides_by_nothing(void *
     assert_true(verb_said("book: 0 tokens for 0 B of text (0.00 bytes each)"));
 }
 
+static void a_folder_with_a_name_that_is_no_utf8_is_told(void **state)
+{
+    (void)state;
+    tool_kit.answer = SUM;
+    assert_int_equal(VERB(dp_verb_data_verify, "b\xffook", "--json"), 0);
+    assert_true(verb_said("\"folder\":\"book\""));
+}
+
 static void each_file_has_a_row_in_the_order_of_the_answer(void **state)
 {
     (void)state;
@@ -102,6 +110,7 @@ int main(void)
         TEST(a_file_that_looks_like_an_option_is_a_file),
         TEST(without_a_place_to_write_nothing_is_run),
         TEST(a_folder_is_checked_and_one_without_tokens_divides_by_nothing),
+        TEST(a_folder_with_a_name_that_is_no_utf8_is_told),
         TEST(each_file_has_a_row_in_the_order_of_the_answer),
         TEST(the_output_of_the_tool_is_the_reason_of_a_failure),
         TEST(a_tool_that_is_not_there_or_dies_is_told),

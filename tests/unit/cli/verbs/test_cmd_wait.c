@@ -102,6 +102,15 @@ static void what_cannot_be_waited_for_is_refused(void **state)
     assert_int_equal(verb_kit.n_calls, 0);
 }
 
+static void an_error_about_a_text_that_is_no_utf8_is_json(void **state)
+{
+    (void)state;
+    assert_int_equal(VERB(dp_verb_wait, "--loss", "caf\xe9", "--json"), DP_EXIT_USAGE);
+    json_t *const told = verb_json(verb_kit.out);
+    assert_string_equal(dp_json_text(json_object_get(told, "error"), "why", ""), "caf");
+    json_decref(told);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +119,7 @@ int main(void)
         VERB_TEST(after_the_time_it_says_how_far_the_run_is),
         VERB_TEST(a_node_that_will_never_get_there_is_not_waited_for),
         VERB_TEST(a_daemon_that_closes_before_the_time_is_over_is_told_as_such),
+        VERB_TEST(an_error_about_a_text_that_is_no_utf8_is_json),
         VERB_TEST(what_cannot_be_waited_for_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
