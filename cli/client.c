@@ -204,9 +204,14 @@ int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_
         size_t size = 0;
         dp_control_frame frame;
         errno = 0;
-        if (!receive_frame(client, &size) ||
-            dp_control_frame_open(&frame, dp_view_of(client->in.data, size)) != DP_OK) {
+        if (!receive_frame(client, &size)) {
             return fail_call(client, error, "the daemon gave no answer");
+        }
+        if (dp_control_frame_open(&frame, dp_view_of(client->in.data, size)) != DP_OK) {
+            dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0103",
+                         "dpnode version   # of both; they should be the same",
+                         "the daemon's answer cannot be read", "it is too large, or damaged");
+            return error->exit;
         }
         bool over = false;
         int status = 0;

@@ -33,6 +33,10 @@ static void print_members(const json_t *result)
         dp_table_cell(table, dp_json_flag(item, "gone") ? "gone" : "");
     }
     dp_table_close(table, true);
+    const long long more = dp_json_int(result, "more", 0);
+    if (more > 0) {
+        printf("and %lld more; the sums above are of all of them\n", more);
+    }
 }
 
 static void print_samples(const json_t *result)

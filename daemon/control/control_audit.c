@@ -10,7 +10,11 @@
 
 enum {
     RECORDS_AT_ONCE = 16,
-    GAPS_MAX = 1024 /* consecutive slots without a readable record; after more the audit ends */
+    GAPS_MAX = 1024, /* consecutive slots without a readable record; after more the audit ends */
+    /* Members in one reply: a reader of messages takes DP_PACK_NODES_MAX nodes of msgpack. A member
+     * is a map of 11 pairs, a finding one of 2, a cause one of 4. */
+    MEMBERS_MAX = (DP_PACK_NODES_MAX - 64 - 5 * DP_AUDIT_FINDINGS_MAX - 9 * DP_AUDIT_CAUSES_MAX) /
+                  (1 + 2 * 11)
 };
 
 typedef struct audit_job {
@@ -90,27 +94,39 @@ static void pack_count(dp_group *map, const dp_audit_count *count)
     dp_pair_u64(map, "twice", count->twice);
 }
 
+static void pack_member(dp_packer *packer, const audit_job *self,
+                        const dp_audit_member_view *member)
+{
+    char text[DP_PEER_TEXT_MAX];
+    dp_peer_text(&member->peer, text);
+    dp_group item = dp_map_begin(packer);
+    dp_pair_hex(&item, "id", dp_view_of(member->peer.bytes, sizeof member->peer.bytes));
+    dp_pair_text(&item, "short", text);
+    dp_pair_text(&item, "name",
+                 self->daemon->driver != NULL
+                     ? dp_driver_peer_name(self->daemon->driver, &member->peer)
+                     : "");
+    dp_pair_bool(&item, "gone", member->gone);
+    pack_count(&item, &member->count);
+    dp_pair_u64(&item, "lease", member->left);
+    dp_group_end(&item);
+}
+
+/* Members first, then those that are gone, as far as there is room. */
 static void pack_members(dp_group *map, const audit_job *self, const dp_audit_view *view)
 {
     dp_group list = dp_array_begin(dp_pair(map, "members"));
-    for (uint32_t i = 0; i < view->members; i++) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 2 * view->members && count < MEMBERS_MAX; i++) {
         dp_audit_member_view member;
-        char text[DP_PEER_TEXT_MAX];
-        dp_audit_member(self->audit, i, &member);
-        dp_peer_text(&member.peer, text);
-        dp_group item = dp_map_begin(dp_item(&list));
-        dp_pair_hex(&item, "id", dp_view_of(member.peer.bytes, sizeof member.peer.bytes));
-        dp_pair_text(&item, "short", text);
-        dp_pair_text(&item, "name",
-                     self->daemon->driver != NULL
-                         ? dp_driver_peer_name(self->daemon->driver, &member.peer)
-                         : "");
-        dp_pair_bool(&item, "gone", member.gone);
-        pack_count(&item, &member.count);
-        dp_pair_u64(&item, "lease", member.left);
-        dp_group_end(&item);
+        dp_audit_member(self->audit, i % view->members, &member);
+        if (member.gone == (i >= view->members)) {
+            pack_member(dp_item(&list), self, &member);
+            count++;
+        }
     }
     dp_group_end(&list);
+    dp_pair_u64(map, "more", view->members - count);
 }
 
 static void pack_findings(dp_group *map, const dp_audit_view *view)

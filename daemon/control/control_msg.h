@@ -174,7 +174,8 @@
  *                       slot from which on records are not judged whole, 0: none, "loosely": those
  *                       after it that hold as far as they can be judged, "causes":
  *                       [{"text","count","first","last": slots}], "findings": [{"slot","text"}],
- *                       "members": [{"id","short","name","gone", A, "lease" (samples left)}]}; A:
+ *                       "members": [{"id","short","name","gone", A, "lease" (samples left)}],
+ *                       "more": members that the reply has no room for}; A:
  *                       "counted" (contributions),
  *                       "samples","leased","own","holes","twice"
  *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0", or

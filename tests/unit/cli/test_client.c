@@ -172,6 +172,7 @@ static void a_daemon_that_closes_or_babbles_is_unavailable(void **state)
         CHECK(call(dp_view_of(answers[i], sizes[i]), NULL, NULL, &result) == DP_EXIT_UNAVAILABLE);
         assert_string_equal(error.code, "E0103");
     }
+    assert_string_equal(error.why, "it is too large, or damaged"); /* Of the last. */
 }
 
 static void damaged_answers_end_the_call(void **state)

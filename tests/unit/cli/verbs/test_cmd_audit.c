@@ -36,10 +36,10 @@ static json_t *answer_of(uint64_t listed, uint64_t all)
                                         "count", (json_int_t)all, "first", (json_int_t)7, "last",
                                         (json_int_t)all + 6));
     }
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:[]}", "head", (json_int_t)500,
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:[], s:i}", "head", (json_int_t)500,
                      "records", (json_int_t)(500 - all), "rounds", (json_int_t)499, "n_findings",
                      (json_int_t)all, "stopped", (json_int_t)(all > 0 ? 7 : 0), "loosely",
-                     (json_int_t)3, "findings", findings, "causes", causes, "members");
+                     (json_int_t)3, "findings", findings, "causes", causes, "members", "more", 30);
 }
 
 /* Runs the verb and reads what it printed. */
@@ -72,6 +72,7 @@ static void a_chain_that_holds_ends_with_0(void **state)
     assert_non_null(strstr(text, "500 of 500 records are valid"));
     assert_null(strstr(text, "findings"));
     assert_null(strstr(text, "cannot be applied"));
+    assert_non_null(strstr(text, "and 30 more"));
 }
 
 static void each_finding_is_a_line_and_the_end_is_1(void **state)

@@ -3,6 +3,7 @@
  * here no record even decodes. */
 #include "daemon/peer/driver.h"
 #include "daemon/peer/driver_inside.h"
+#include "gossip/ledger/audit.h"
 #include "store/chain.h"
 #include "store/inside.h"
 #include "tests/unit/daemon/joining.h"
@@ -11,6 +12,25 @@ enum { SLOTS = 28 }; /* two findings each are still fewer than are kept */
 
 static const char damaged[] = "the stored record is damaged";
 static const char missing[] = "the record is missing";
+
+/* Members that the audit has found; they are played, the last one is gone. */
+static uint32_t n_members;
+
+void __real_dp_audit_look(const dp_audit *audit, dp_audit_view *view);
+void __wrap_dp_audit_look(const dp_audit *audit, dp_audit_view *view);
+void __wrap_dp_audit_look(const dp_audit *audit, dp_audit_view *view)
+{
+    __real_dp_audit_look(audit, view);
+    view->members = n_members;
+}
+
+void __wrap_dp_audit_member(const dp_audit *audit, uint32_t index, dp_audit_member_view *view);
+void __wrap_dp_audit_member(const dp_audit *audit, uint32_t index, dp_audit_member_view *view)
+{
+    (void)audit;
+    *view = (dp_audit_member_view){.peer.bytes = {(uint8_t)index, (uint8_t)(index >> 8)},
+                                   .gone = index == 0};
+}
 
 /* Makes a chain of so many records in the store, and then the damage; on the store thread, which
  * owns the store. */
@@ -132,6 +152,15 @@ static void check_audit(const char *const *sql, size_t n_sql, const struct wante
                 wanted->damaged_last);
     check_cause(frame.body, missing, wanted->n_missing, wanted->missing_first,
                 wanted->missing_last);
+    uint32_t listed = 0;
+    const dp_pack_value *const members = dp_pack_key(frame.body, "members");
+    CHECK(dp_pack_is_array(members, &listed) && (listed > 100) == (n_members > 100));
+    assert_int_equal(listed + number(frame.body, "more"), n_members);
+    for (uint32_t i = 0; i < listed; i++) { /* Members come first. */
+        bool gone = false;
+        CHECK(dp_pack_get_bool(dp_pack_key(dp_pack_at(members, i), "gone"), &gone));
+        CHECK(gone == (i + 1 == n_members));
+    }
     used(&caller, &frame, size);
     driver->has_manifest = false;
     ask(&caller, 3, "run.leave");
@@ -175,12 +204,26 @@ static void a_missing_row_is_told_from_a_damaged_one(void **state)
                                  .missing_last = 28});
 }
 
+static void the_members_of_a_large_run_fit_into_the_answer(void **state)
+{
+    static const char *const sql[] = {"DELETE FROM record WHERE slot = 1"};
+    static const uint32_t counts[] = {3, 2048};
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        n_members = counts[i];
+        check_audit(sql, 1,
+                    &(struct wanted){.n_missing = 1, .missing_first = 1, .missing_last = 1});
+    }
+    n_members = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_damaged_row_is_told_and_the_audit_goes_on),
         cmocka_unit_test(the_first_and_the_last_row_may_be_damaged),
         cmocka_unit_test(a_missing_row_is_told_from_a_damaged_one),
+        cmocka_unit_test(the_members_of_a_large_run_fit_into_the_answer),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
