@@ -1,6 +1,7 @@
 #include "cli/token.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +26,19 @@ static void drop_spaces(char *text)
     *to = '\0';
 }
 
-/* NULL: given is the token itself. */
-static FILE *file_of(const char *given)
+static bool is_token(const char *given)
 {
-    return strcmp(given, "-") == 0             ? stdin
-           : strncasecmp(given, "DPN", 3) == 0 ? NULL
-                                               : fopen(given, "re");
+    given += strspn(given, " \t\r\n");
+    return given[0] == '\0' || strncasecmp(given, "DPN", 3) == 0;
+}
+
+static int no_file(const char *given, dp_control_error *error)
+{
+    char why[256];
+    snprintf(why, sizeof why, "%.160s: %s", given,
+             strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
+    return no_token(error, DP_EXIT_DATA, "this is neither a token nor a file that can be read",
+                    why);
 }
 
 int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control_error *error)
@@ -46,7 +54,12 @@ int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control
                      "there is no argument, and DPNODE_TOKEN is empty");
         return error->exit;
     }
-    FILE *const file = file_of(given);
+    FILE *const file = strcmp(given, "-") == 0 ? stdin
+                       : is_token(given)       ? NULL
+                                               : fopen(given, "re");
+    if (file == NULL && !is_token(given)) {
+        return no_file(given, error);
+    }
     if (file == stdin && isatty(STDIN_FILENO)) { /* It may have several lines. */
         fputs("Paste the token, then press Enter and Ctrl-D:\n", stderr);
     }

@@ -8,6 +8,7 @@
 #include "cli/start/start.h"
 #include "cli/token.h"
 #include "cli/verbs/cmd_join.h"
+#include "cli/verbs/cmd_token.h"
 
 int dp_join(dp_client *client, const char *token, const char *name, dp_on_notice *on_notice,
             void *context, json_t **result, dp_control_error *error)
@@ -30,7 +31,11 @@ static int run_join(dp_cmd *cmd)
     dp_client client;
     json_t *result = NULL;
     bool started = false;
+    char dir[DP_CLI_PATH_MAX];
     int status = dp_token_input(cmd, token, &error);
+    if (status == 0 && dp_start_would(cmd, dir)) { /* Keys and a store for a token that is one. */
+        status = dp_token_check(token, &error);
+    }
     if (status == 0) {
         status = dp_start_if_none(cmd, &client, &started, &error);
     }

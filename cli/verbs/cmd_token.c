@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/token.h"
+#include "cli/verbs/cmd_token.h"
 #include "gossip/identity/invite.h"
 
 static json_t *roles_of(uint32_t caps)
@@ -93,6 +94,36 @@ static int print_token(const dp_cmd *cmd, json_t *out, bool valid)
     return valid ? 0 : DP_EXIT_NEGATIVE;
 }
 
+static int fail_parse(dp_status status, const dp_why *why, dp_control_error *error)
+{
+    const bool forged = status == DP_BADSIG || status == DP_DENIED;
+    dp_error_set(error, DP_EXIT_DATA, forged ? "E0204" : "E0203",
+                 forged ? "ask the inviter for a new token"
+                        : "copy the whole token again, from DPN1- on",
+                 forged ? "this token was not made by its run" : "this is not a whole invite token",
+                 why->text[0] != '\0' ? why->text : dp_status_text(status));
+    return error->exit;
+}
+
+int dp_token_check(const char *token, dp_control_error *error)
+{
+    static dp_invite invite;
+    dp_why why = {""};
+    const dp_status parsed = dp_invite_parse(dp_view_text(token), &invite, NULL, &why);
+    if (parsed != DP_OK) {
+        return fail_parse(parsed, &why, error);
+    }
+    const dp_status checked = dp_invite_check(&invite, dp_print_now_ms(), NULL, &why);
+    dp_invite_close(&invite);
+    if (checked != DP_EXPIRED) {
+        return 0; /* Of the clock the daemon knows more. */
+    }
+    dp_error_set(error, DP_EXIT_DATA, "E0201",
+                 "dpnode invite   # on a member; then join by that token",
+                 "this invite has expired", why.text);
+    return error->exit;
+}
+
 static int run_inspect(dp_cmd *cmd)
 {
     static char token[DP_TOKEN_INPUT_MAX];
@@ -107,12 +138,7 @@ static int run_inspect(dp_cmd *cmd)
     const dp_status parsed = dp_invite_parse(dp_view_text(token), &invite, NULL, &why);
     explicit_bzero(token, sizeof token);
     if (parsed != DP_OK) {
-        const bool forged = parsed == DP_BADSIG || parsed == DP_DENIED;
-        dp_error_set(&error, DP_EXIT_DATA, forged ? "E0204" : "E0203",
-                     forged ? "ask the inviter for a new token" : "copy the whole token again",
-                     forged ? "this token was not made by its run"
-                            : "this is not a whole invite token",
-                     why.text[0] != '\0' ? why.text : dp_status_text(parsed));
+        DP_IGNORE(fail_parse(parsed, &why, &error) != 0); /* It is in the error. */
         return dp_cmd_fail(cmd, &error);
     }
     const bool valid = dp_invite_check(&invite, dp_print_now_ms(), &credential, &why) == DP_OK;

@@ -58,6 +58,14 @@ class Mistakes(SystemTest):
         first.process.send_signal(signal.SIGCONT)
         wait_for(lambda: dpnode("status", "--check", "ready", "--socket", node.socket).returncode == 0, PATIENCE_S, "it is ready")
 
+    def test_a_token_file_that_is_not_there_starts_no_daemon(self):
+        where, missing = os.path.join(self.folder.path, "d"), os.path.join(self.folder.path, "token.txt")
+        done = dpnode("join", missing, "--dir", where, "--socket", os.path.join(self.folder.path, "s"), "--json")
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((error["code"], done.returncode), ("E0203", 65))
+        self.assertEqual(error["why"], f"{missing}: No such file or directory")
+        self.assertFalse(os.path.exists(where))
+
     def test_an_expired_token_names_the_time_and_the_clock(self):
         first, _ = self.found()
         token = first.ask("invite", "--expires", "1s")["token"]

@@ -1,6 +1,7 @@
 /* join: a token is all that it takes. The start of a daemon is played. */
 #include "cli/verbs/cmd_join.h"
 #include "tests/unit/cli/start_kit.h"
+#include "tests/unit/cli/token_kit.h"
 
 static int reset(void **state)
 {
@@ -40,6 +41,20 @@ static void without_a_token_no_daemon_is_started(void **state)
     assert_int_equal(verb_kit.n_calls, 0);
 }
 
+static void for_a_text_that_is_no_valid_token_no_daemon_is_started(void **state)
+{
+    (void)state;
+    start_kit.starts = true;
+    assert_int_equal(VERB(dp_verb_join, "/nowhere/token.txt"), DP_EXIT_DATA);
+    assert_true(verb_warned("/nowhere/token.txt: No such file or directory"));
+    assert_int_equal(VERB(dp_verb_join, "DPN1-ABC"), DP_EXIT_DATA);
+    assert_true(verb_warned("E0203"));
+    token_make(-600, 1);
+    assert_int_equal(VERB(dp_verb_join, token_text), DP_EXIT_DATA);
+    assert_true(verb_warned("E0201"));
+    assert_true(start_kit.n == 0 && verb_kit.n_calls == 0);
+}
+
 static void a_node_that_is_in_already_is_told_apart(void **state)
 {
     (void)state;
@@ -55,8 +70,9 @@ static void a_daemon_started_for_a_join_that_fails_is_ended_again(void **state)
 {
     (void)state;
     start_kit.starts = true;
+    token_make(3600, 1);
     verb_refuse(DP_EXIT_TEMPORARY, "E0209", "nobody answers");
-    assert_int_equal(VERB(dp_verb_join, "DPN1-ABC"), DP_EXIT_TEMPORARY);
+    assert_int_equal(VERB(dp_verb_join, token_text), DP_EXIT_TEMPORARY);
     assert_true(start_kit.n_undone == 1 && verb_warned("E0209"));
     start_kit.starts = false; /* It ran before: it stays. */
     verb_refuse(DP_EXIT_TEMPORARY, "E0209", "nobody answers");
@@ -80,6 +96,7 @@ int main(void)
         TEST(a_token_brings_the_node_in_and_says_at_which_round),
         TEST(a_token_may_come_from_a_pipe_or_the_environment),
         TEST(without_a_token_no_daemon_is_started),
+        TEST(for_a_text_that_is_no_valid_token_no_daemon_is_started),
         TEST(a_node_that_is_in_already_is_told_apart),
         TEST(a_daemon_started_for_a_join_that_fails_is_ended_again),
         TEST(a_daemon_that_cannot_be_started_is_told),
