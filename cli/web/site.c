@@ -127,6 +127,20 @@ static dp_status say_reply(const dp_site *site, dp_site_answer *answer, json_t *
                                        : say_json(answer, OK, json_incref(reply));
 }
 
+/* Drops the oldest items of a list that is larger than an answer. */
+static void drop_oldest(json_t *list)
+{
+    size_t bytes = 2;
+    size_t fits = json_array_size(list);
+    while (fits > 0 && bytes <= DP_SITE_BYTES_MAX) {
+        fits--;
+        bytes += json_dumpb(json_array_get(list, fits), NULL, 0, JSON_COMPACT) + 1;
+    }
+    for (size_t n = bytes > DP_SITE_BYTES_MAX ? fits + 1 : 0; n > 0; n--) {
+        json_array_remove(list, 0);
+    }
+}
+
 /* last: of the query. A list of the daemon, or why there is none. */
 static dp_status say_list(const dp_site *site, dp_site_answer *answer, const char *method,
                           const char *last)
@@ -140,7 +154,11 @@ static dp_status say_list(const dp_site *site, dp_site_answer *answer, const cha
         return say_text(answer, BAD, text);
     }
     json_t *const list = dp_source_list(&site->source, method, (uint32_t)n, &error);
-    return list == NULL ? say_error(answer, &error) : say_json(answer, OK, list);
+    if (list == NULL) {
+        return say_error(answer, &error);
+    }
+    drop_oldest(list);
+    return say_json(answer, OK, list);
 }
 
 static dp_status ask_path(dp_site *site, const dp_site_request *request, dp_site_answer *answer)

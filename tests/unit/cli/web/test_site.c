@@ -195,6 +195,33 @@ static void lists_have_as_many_items_as_are_asked_for(void **state)
     assert_non_null(strstr(body, "\"E0110\""));
 }
 
+static void of_a_list_that_is_too_large_the_newest_items_are_given(void **state)
+{
+    const dp_site_request request = {
+        .method = "GET", .path = "/api/v1/rounds", .host = "localhost", .last = "512"};
+    dp_site_answer answer;
+    (void)state;
+    json_t *const list = json_array();
+    for (int slot = 1; slot <= 512; slot++) {
+        static char name[9 * 1024];
+        memset(name, 'n', sizeof name - 1);
+        json_array_append_new(list,
+                              json_pack("{s:{s:i, s:s}}", "round", "slot", slot, "name", name));
+    }
+    verb_answer("{'state':'idle'}");
+    verb_answer("{'count':512}");
+    verb_kit.answers[1].notices = list;
+    CHECK_OK(dp_site_ask(&site, now, &request, &answer));
+    assert_int_equal(answer.status, 200);
+    assert_in_range(answer.body.size, DP_SITE_BYTES_MAX - 10 * 1024, DP_SITE_BYTES_MAX);
+    json_t *const told = json_loadb((const char *)answer.body.data, answer.body.size, 0, NULL);
+    const size_t n = json_array_size(told);
+    assert_int_equal(dp_json_int(json_array_get(told, n - 1), "slot", 0), 512);
+    assert_int_equal(dp_json_int(json_array_get(told, 0), "slot", 0), 513 - (int)n);
+    json_decref(told);
+    dp_site_answer_close(&answer);
+}
+
 static void an_event_has_the_state_in_one_line(void **state)
 {
     dp_buf out;
@@ -248,6 +275,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_daemon_everything_but_the_metrics_says_why, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(lists_have_as_many_items_as_are_asked_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_a_list_that_is_too_large_the_newest_items_are_given,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(an_event_has_the_state_in_one_line, setup, teardown),
         cmocka_unit_test_setup_teardown(a_path_that_there_is_not_names_those_that_there_are, setup,
                                         teardown),
