@@ -85,9 +85,13 @@ static void print_row(dp_table *table, const json_t *token)
     text[0] = '\0';
     json_array_foreach(json_object_get(token, "roles"), index, role)
     {
+        const char *const name = json_string_value(role);
         const int size = snprintf(text + at, sizeof text - at, "%s%s", at > 0 ? " " : "",
-                                  json_string_value(role));
+                                  name != NULL ? name : "?");
         at += size > 0 ? (size_t)size : 0;
+        if (at >= sizeof text) {
+            break; /* Our daemons have seven short ones. */
+        }
     }
     dp_table_cell(table, text);
     name_all(token, true, text);

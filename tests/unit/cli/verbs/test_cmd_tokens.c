@@ -26,6 +26,24 @@ static void each_token_is_a_row_with_who_came_by_it(void **state)
     assert_true(verb_said("ann, bbbb (left)"));
 }
 
+static void roles_that_no_daemon_of_ours_has_are_cut(void **state)
+{
+    (void)state;
+    json_t *const list = verb_json(token_of(""));
+    json_t *const roles =
+        json_object_get(json_object_get(json_array_get(list, 0), "token"), "roles");
+    for (int i = 0; i < 3; i++) {
+        static char role[9001];
+        memset(role, 'r', i < 2 ? 400 : 9000);
+        json_array_append_new(roles, json_string(role));
+    }
+    json_array_append_new(roles, json_integer(7));
+    verb_answer("{'count': 1}");
+    verb_kit.answers[0].notices = list;
+    assert_int_equal(VERB_ALONE(dp_verb_token_ls), 0);
+    assert_true(verb_said("train vote rrr"));
+}
+
 static void a_token_made_elsewhere_shows_no_terms(void **state)
 {
     (void)state;
@@ -151,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         VERB_TEST(each_token_is_a_row_with_who_came_by_it),
+        VERB_TEST(roles_that_no_daemon_of_ours_has_are_cut),
         VERB_TEST(a_token_made_elsewhere_shows_no_terms),
         VERB_TEST(a_token_for_any_number_and_one_that_is_over_say_so),
         VERB_TEST(a_cell_that_is_too_long_ends_with_dots),
