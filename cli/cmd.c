@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "cli/json.h"
 #include "cli/paths.h"
+#include "cli/print.h"
 
 static const dp_option common[] = {
     {"json", 0, NULL, "print JSON: one object, or one per line for a stream"},
@@ -342,13 +343,17 @@ int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error)
                                          dp_json_string(error->fix), "exit", error->exit)));
         return error->exit;
     }
+    dp_control_error shown = *error; /* It may have words of a file or of a peer. */
+    dp_print_harmless(shown.what);
+    dp_print_harmless(shown.why);
+    dp_print_harmless(shown.fix);
     fflush(stdout);
-    fprintf(stderr, "error %s: %s\n", error->code, error->what);
-    if (error->why[0] != '\0') {
-        fprintf(stderr, "  why: %s\n", error->why);
+    fprintf(stderr, "error %s: %s\n", shown.code, shown.what);
+    if (shown.why[0] != '\0') {
+        fprintf(stderr, "  why: %s\n", shown.why);
     }
-    if (error->fix[0] != '\0') {
-        fprintf(stderr, "  fix: %s\n", error->fix);
+    if (shown.fix[0] != '\0') {
+        fprintf(stderr, "  fix: %s\n", shown.fix);
     }
     return error->exit;
 }

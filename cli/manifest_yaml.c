@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/nearest.h"
 #include "base/run/run_mode.h"
+#include "cli/print.h"
 
 enum { KEY_MAX = 64, KEYS_MAX = 128 };
 
@@ -55,12 +56,7 @@ complain(const reading *self, const yaml_mark_t *mark, const char *format, ...)
         text[0] = '\0';
     }
     va_end(arguments);
-    for (char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            /* Control characters of a file must not reach the terminal that shows its mistake. */
-            *c = '?';
-        }
-    }
+    dp_print_harmless(text); /* It may have words of the file. */
     return dp_why_set(self->what, DP_BADMSG, "%s:%zu:%zu: %s", self->file_name, mark->line + 1,
                       mark->column + 1, text);
 }

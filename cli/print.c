@@ -120,26 +120,40 @@ uint64_t dp_print_now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static bool steers(unsigned char c)
+/* The bytes of the character at text if it can control a terminal; 0: it cannot. In UTF-8: C0 and
+ * DEL, C1 (U+0080 to 009F), and the marks that turn the direction of writing (U+202A to 202E, 2066
+ * to 2069). */
+static size_t steers(const char *text)
 {
-    return c < 0x20 || c == 0x7f;
+    const unsigned char *const c = (const unsigned char *)text;
+    if (c[0] < 0x20 || c[0] == 0x7f) {
+        return 1;
+    }
+    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) {
+        return 2;
+    }
+    const bool turns = c[0] == 0xe2 && ((c[1] == 0x80 && c[2] >= 0xaa && c[2] <= 0xae) ||
+                                        (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+    return turns ? 3 : 0;
 }
 
 void dp_print_harmless(char *text)
 {
-    for (; *text != '\0'; text++) {
-        if (steers((unsigned char)*text)) {
-            *text = '?';
-        }
+    while (*text != '\0') {
+        const size_t size = steers(text);
+        memset(text, '?', size);
+        text += size > 0 ? size : 1;
     }
 }
 
 void dp_print_text(const char *text)
 {
-    for (; *text != '\0'; text++) {
-        if (!steers((unsigned char)*text) || *text == '\n' || *text == '\t') {
+    while (*text != '\0') {
+        const size_t size = steers(text);
+        if (size == 0 || *text == '\n' || *text == '\t') {
             putchar(*text);
         }
+        text += size > 0 ? size : 1;
     }
 }
 

@@ -25,9 +25,9 @@ void dp_print_clock(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX]);
 void dp_print_date(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX]);
 uint64_t dp_print_now_ms(void); /* unix */
 
-/* Replaces control characters, which could control a terminal, by '?'. In place. */
+/* Replaces characters that could control a terminal by '?', one for each byte. In place. */
 void dp_print_harmless(char *text);
-/* Prints text on stdout without control characters except line breaks and tabs. */
+/* Prints text on stdout without such characters, except line breaks and tabs. */
 void dp_print_text(const char *text);
 
 /* A table for the terminal. Columns are added first, then rows cell by cell; print also frees

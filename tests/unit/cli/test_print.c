@@ -61,6 +61,12 @@ static void a_name_from_a_peer_cannot_steer_the_terminal(void **state)
     char text[] = "a\x1b[2J\nb\x7f\xc3\xbc";
     dp_print_harmless(text);
     assert_string_equal(text, "a?[2J?b?\xc3\xbc");
+    /* CSI as C1, an override of the direction and an isolate; the last byte is half a character. */
+    char more[] = "\xc2\x9b"
+                  "2J\xe2\x80\xae"
+                  "b\xe2\x81\xa6\xe2\x80\x94\xc2\xa0\xc2";
+    dp_print_harmless(more);
+    assert_string_equal(more, "??2J???b???\xe2\x80\x94\xc2\xa0\xc2");
 }
 
 static void folders_are_made_and_removed_with_all_below(void **state)

@@ -111,6 +111,16 @@ static void an_error_about_a_text_that_is_no_utf8_is_json(void **state)
     json_decref(told);
 }
 
+static void an_error_cannot_steer_the_terminal(void **state)
+{
+    (void)state;
+    assert_int_equal(VERB(dp_verb_wait, "--loss",
+                          "\xc2\x9b"
+                          "2J\x1b[31m"),
+                     DP_EXIT_USAGE);
+    assert_true(verb_warned("why: ??2J?[31m"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +130,7 @@ int main(void)
         VERB_TEST(a_node_that_will_never_get_there_is_not_waited_for),
         VERB_TEST(a_daemon_that_closes_before_the_time_is_over_is_told_as_such),
         VERB_TEST(an_error_about_a_text_that_is_no_utf8_is_json),
+        VERB_TEST(an_error_cannot_steer_the_terminal),
         VERB_TEST(what_cannot_be_waited_for_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
