@@ -248,6 +248,10 @@ int dp_cli_tool_missing(const dp_cmd *cmd, dp_status status)
         dp_error_set(&error, DP_EXIT_UNAVAILABLE, "E0505",
                      "install dpnode-worker beside dpnode, or add its folder to PATH",
                      "dpnode-worker cannot be run", "");
+    } else if (status == DP_TOOBIG) {
+        dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504", "give fewer or shorter arguments",
+                     "dpnode-worker could not be asked, or its answer is too large",
+                     dp_status_text(status));
     } else {
         dp_error_set(&error, DP_EXIT_TEMPORARY, "E0109", "try again", "no process could be started",
                      dp_status_text(status));

@@ -10,7 +10,8 @@
 
 enum {
     DP_CLI_TOOL_ARGUMENTS_MAX = 96,
-    DP_CLI_TOOL_ANSWER_MAX = 64 * 1024,
+    /* A word has at most 128 KiB (MAX_ARG_STRLEN), and an answer repeats a prompt, as JSON. */
+    DP_CLI_TOOL_ANSWER_MAX = 1024 * 1024,
     DP_CLI_TOOL_WORDS_MAX = 1024,
     DP_CLI_TOOL_PATH_MAX = 64
 };

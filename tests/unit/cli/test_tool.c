@@ -79,26 +79,59 @@ static void a_manifest_lies_in_memory_until_it_is_closed(void **state)
 
 static char said[2048];
 
+static FILE *hearing;
+static int hearing_before;
+
+/* From here on said gets the standard output. */
+static void hear(void)
+{
+    hearing = tmpfile();
+    hearing_before = dup(STDOUT_FILENO);
+    assert_true(hearing != NULL && hearing_before >= 0);
+    fflush(stdout);
+    assert_true(dup2(fileno(hearing), STDOUT_FILENO) >= 0);
+}
+
+static void stop_hearing(void)
+{
+    fflush(stdout);
+    assert_true(dup2(hearing_before, STDOUT_FILENO) >= 0);
+    close(hearing_before);
+    rewind(hearing);
+    said[fread(said, 1, sizeof said - 1, hearing)] = '\0';
+    fclose(hearing);
+}
+
 /* The report of the verb about a tool that ended so, as JSON. */
 static int failed(int exit, const char *words, const dp_cli_failure *rows)
 {
     static dp_cli_tool tool;
     const dp_cmd cmd = {.verb = &verb, .json = true};
-    FILE *const file = tmpfile();
-    const int before = dup(STDOUT_FILENO);
-    assert_true(file != NULL && before >= 0);
-    fflush(stdout);
-    assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
     tool.exit = exit;
     strcpy(tool.words, words);
+    hear();
     const int answer = dp_cli_tool_failed(&cmd, &tool, rows, "give fewer");
-    fflush(stdout);
-    assert_true(dup2(before, STDOUT_FILENO) >= 0);
-    close(before);
-    rewind(file);
-    said[fread(said, 1, sizeof said - 1, file)] = '\0';
-    fclose(file);
+    stop_hearing();
     return answer;
+}
+
+static void a_long_answer_is_read_whole_and_one_above_the_limit_is_told(void **state)
+{
+    static dp_cli_tool tool;
+    const dp_cmd cmd = {.verb = &verb, .json = true};
+    const char *const long_one[] = {"-c", "head -c 140000 /dev/zero | tr '\\0' x", NULL};
+    const char *const too_long[] = {"-c", "head -c 1200000 /dev/zero", NULL};
+    (void)state;
+    assert_int_equal(dp_cli_tool_run_program(&tool, "sh", long_one), DP_OK);
+    assert_int_equal(strlen(tool.answer), 140000);
+    const dp_status status = dp_cli_tool_run_program(&tool, "sh", too_long);
+    assert_int_equal(status, DP_TOOBIG);
+    hear();
+    const int exit = dp_cli_tool_missing(&cmd, status);
+    stop_hearing();
+    assert_int_equal(exit, DP_EXIT_SOFTWARE);
+    assert_non_null(strstr(said, "E0504"));
+    assert_null(strstr(said, "no process"));
 }
 
 static void a_failure_has_the_verbs_row_or_the_common_one(void **state)
@@ -135,6 +168,7 @@ int main(void)
         cmocka_unit_test(too_many_words_are_refused_and_not_cut),
         cmocka_unit_test(a_program_of_another_name_is_run_and_heard),
         cmocka_unit_test(a_manifest_lies_in_memory_until_it_is_closed),
+        cmocka_unit_test(a_long_answer_is_read_whole_and_one_above_the_limit_is_told),
         cmocka_unit_test(a_failure_has_the_verbs_row_or_the_common_one),
         cmocka_unit_test(any_other_end_is_told_as_such),
     };
