@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HOST_MAX = 128 };
+enum { HOST_MAX = 128, ADDRESSES_MAX = 8 /* of one name */ };
 
 /* The result of the connection attempt. */
 static bool connected(int fd, const struct addrinfo *at, int wait_ms)
@@ -29,20 +29,25 @@ bool dp_dial_answers(const char *address, int wait_ms)
     char host[HOST_MAX];
     const bool bracketed = address[0] == '[';
     const size_t size = colon == NULL ? 0 : (size_t)(colon - address);
-    if (size < 3 || size >= sizeof host || (bracketed && colon[-1] != ']')) {
+    if (size < (bracketed ? 3 : 1) || size >= sizeof host || (bracketed && colon[-1] != ']')) {
         return false;
     }
     snprintf(host, sizeof host, "%.*s", (int)(bracketed ? size - 2 : size), address + bracketed);
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *at = NULL;
-    if (getaddrinfo(host, colon + 1, &hints, &at) != 0) {
+    struct addrinfo *found = NULL;
+    bool answers = false;
+    if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
         return false;
     }
-    const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const bool answers = fd >= 0 && connected(fd, at, wait_ms);
-    if (fd >= 0) {
-        close(fd);
+    int n = 0;
+    for (const struct addrinfo *at = found; at != NULL && n < ADDRESSES_MAX && !answers;
+         at = at->ai_next, n++) {
+        const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        answers = fd >= 0 && connected(fd, at, wait_ms);
+        if (fd >= 0) {
+            close(fd);
+        }
     }
-    freeaddrinfo(at);
+    freeaddrinfo(found);
     return answers;
 }

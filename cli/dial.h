@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* address: "192.0.2.1:7717" "[2001:db8::1]:7717" or "host.example:7717", which is looked up first.
- * False also after wait_ms without an answer, and for text that is no address. */
+/* address: "192.0.2.1:7717" "[2001:db8::1]:7717" or "host.example:7717", which is looked up first:
+ * up to 8 addresses of it are dialed. False also after wait_ms without an answer of each of them,
+ * and for text that is no address. */
 bool dp_dial_answers(const char *address, int wait_ms);
 
 #endif

@@ -5,12 +5,53 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/dial.h"
+
+/* The addresses of the name "n1": at the first nobody listens. */
+static struct sockaddr_in of_name[2];
+static struct addrinfo own[2];
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    typedef int look_up(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    if (strcmp(node, "n1") != 0) {
+        look_up *real = NULL;
+        *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+        return real(node, service, hints, found);
+    }
+    for (int i = 0; i < 2; i++) {
+        of_name[i] = (struct sockaddr_in){.sin_family = AF_INET,
+                                          .sin_port = htons((uint16_t)atoi(service)),
+                                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (i == 0))};
+        own[i] = (struct addrinfo){.ai_family = AF_INET,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_addr = (struct sockaddr *)&of_name[i],
+                                   .ai_addrlen = sizeof of_name[i],
+                                   .ai_next = i == 0 ? &own[1] : NULL};
+    }
+    *found = own;
+    return 0;
+}
+
+void freeaddrinfo(struct addrinfo *list)
+{
+    typedef void release(struct addrinfo *);
+    if (list != own) {
+        release *real = NULL;
+        *(void **)&real = dlsym(RTLD_NEXT, "freeaddrinfo");
+        real(list);
+    }
+}
 
 /* A socket that listens on loopback; text gets its address. */
 static int listener(char text[64])
@@ -33,6 +74,18 @@ static void a_listener_answers_until_it_is_closed(void **state)
     assert_true(dp_dial_answers(text, 1000));
     assert_int_equal(close(fd), 0);
     assert_false(dp_dial_answers(text, 1000));
+}
+
+static void each_address_of_a_short_name_is_dialed(void **state)
+{
+    (void)state;
+    char text[64];
+    char named[16];
+    const int fd = listener(text);
+    snprintf(named, sizeof named, "n1%s", strchr(text, ':'));
+    assert_true(dp_dial_answers(named, 1000));
+    assert_int_equal(close(fd), 0);
+    assert_false(dp_dial_answers(named, 1000));
 }
 
 static void an_address_of_version_6_stands_in_brackets(void **state)
@@ -76,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_listener_answers_until_it_is_closed),
+        cmocka_unit_test(each_address_of_a_short_name_is_dialed),
         cmocka_unit_test(an_address_of_version_6_stands_in_brackets),
         cmocka_unit_test(a_text_that_is_no_address_is_not_dialed),
     };
