@@ -277,6 +277,8 @@ static int run_status(dp_cmd *cmd)
         } else if (json_object_get(result, "problem") != NULL) {
             puts("No run yet; it tries again");
             print_problem(result);
+        } else if (dp_json_flag(result, "trying") == 1) {
+            puts("No run yet; it makes its first try to join or to create one");
         } else {
             puts("No run yet.\nto join one: dpnode join TOKEN   # a member prints a token: dpnode "
                  "invite\nto create one: dpnode run create --demo kjv");

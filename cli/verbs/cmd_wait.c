@@ -157,7 +157,8 @@ static int run_wait(dp_cmd *cmd)
         }
         const json_t *const run = json_object_get(status, "run");
         const uint64_t waited_ms = now_ms() - began_ms;
-        const bool idle = run == NULL && json_object_get(status, "problem") == NULL;
+        const bool idle = run == NULL && json_object_get(status, "problem") == NULL &&
+                          dp_json_flag(status, "trying") == 0;
         const bool reached = run != NULL && is_reached(&wanted, run);
         const bool late = is_late(&wanted, waited_ms);
         const int result = reached ? tell_reached(cmd, run, waited_ms)

@@ -25,6 +25,7 @@
  *                       and "suspended" too; empty while it trains, "lost"?: text, the store was
  *                       damaged and names no run any more, "problem"?: {"code", "what", "why",
  *                       "fix"}: why the last try of first_start.h failed or its token is not used,
+ *                       "trying"?: true, the first try is being made,
  *                       "machine": {"celsius", "watts": of the device that computes, nil where no
  *                       sensor was read in the last minute, "load": of the last minute, as
  *                       uptime(1), "processors"},

@@ -451,6 +451,9 @@ static void pack_suspended(dp_group *map, const dp_daemon *daemon)
 static void pack_problem(dp_group *map, const dp_daemon *daemon)
 {
     const dp_control_error *const problem = dp_first_start_problem(daemon->first_start);
+    if (dp_first_start_tries(daemon->first_start)) {
+        dp_pair_bool(map, "trying", true);
+    }
     if (problem == NULL) {
         return;
     }

@@ -470,6 +470,8 @@ static void add_problem(const dp_daemon *daemon, char *text, size_t size)
     if (problem != NULL) {
         snprintf(text + at, size - at, "%s%s %s: %s. To correct it: %s", at > 0 ? "; " : "",
                  problem->code, problem->what, problem->why, problem->fix);
+    } else if (dp_first_start_tries(daemon->first_start)) {
+        snprintf(text + at, size - at, "this node makes its first try to join or to create a run");
     }
 }
 
@@ -627,7 +629,8 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
                       .filter = {.until_ms = UINT64_MAX}};
     dp_history_filter *const filter = &about.filter;
     const bool idle = daemon->driver == NULL;
-    const bool tried = dp_first_start_problem(daemon->first_start) != NULL;
+    const bool tried = dp_first_start_problem(daemon->first_start) != NULL ||
+                       dp_first_start_tries(daemon->first_start);
     if (!(idle && tried) && dp_call_driver(daemon, call) == NULL) {
         return;
     }

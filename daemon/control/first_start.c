@@ -586,6 +586,12 @@ const dp_control_error *dp_first_start_problem(const dp_first_start *start)
     return start != NULL && start->problem.code[0] != '\0' ? &start->problem : NULL;
 }
 
+bool dp_first_start_tries(const dp_first_start *start)
+{
+    return start != NULL && start->daemon->driver == NULL && !start->entered &&
+           start->problem.code[0] == '\0' && is_asked_for(start->daemon->config);
+}
+
 dp_status dp_first_start_open(dp_first_start **out, dp_daemon *daemon)
 {
     const dp_config *const config = daemon->config;

@@ -38,5 +38,7 @@ bool dp_first_start_left(dp_first_start *start);
 /* The reason why the last try failed, why the node waits, or why the token is not used; NULL: none.
  * Borrowed until the next turn of the loop. Accepts NULL. */
 const dp_control_error *dp_first_start_problem(const dp_first_start *start);
+/* The node, which is in no run, makes its first try to enter one, or is about to. Accepts NULL. */
+bool dp_first_start_tries(const dp_first_start *start);
 
 #endif

@@ -56,6 +56,12 @@ class FirstStart(SystemTest):
         wait_for(lambda: f"{code} {told['what']}" in node.tail(100000), PATIENCE_S, f"the log of {node.name} has {code}")
         return told
 
+    def test_wait_does_not_give_up_before_the_first_try_has_ended(self):
+        node = self.folder.node("founder")
+        node.environment = {"DPNODE_CREATE_FROM": self.manifest()}
+        node.start() # It answers; the manifest is still to be read.
+        self.assertEqual(node.ask("wait", "--peers", "1", "--timeout", "1m", timeout=PATIENCE_S)["run"], "tiny")
+
     def test_one_founder_and_two_joiners_need_only_their_environment(self):
         founder, invite = self.founder()
         created = founder.run()["id"]

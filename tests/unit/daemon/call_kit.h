@@ -42,11 +42,18 @@ static struct {
     uint32_t n_commands;
     dp_command command;       /* the last */
     dp_control_error problem; /* of the first start; code "": none */
+    bool tries;               /* the first start has no problem so far, and no run */
     uint32_t n_lefts;         /* of it */
     bool has_token;           /* it would use one */
 } call_kit;
 
 /* ---- first_start.c */
+
+bool dp_first_start_tries(const dp_first_start *start)
+{
+    (void)start;
+    return call_kit.tries;
+}
 
 const dp_control_error *dp_first_start_problem(const dp_first_start *start)
 {

@@ -112,6 +112,9 @@ static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_retu
     assert_true(verb_said("idle: dpnoded 1.0, pid 7, up 2 h. No run yet.\nto join one: dpnode join "
                           "TOKEN"));
     assert_true(verb_said("\nto create one: dpnode run create --demo kjv\n"));
+    verb_answer("{'state': 'idle', 'trying': true}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("No run yet; it makes its first try to join or to create one\n"));
     verb_answer("{'state': 'idle', 'lost': 'the store was damaged'}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said("No run: the store was damaged. To join again: dpnode join TOKEN"));

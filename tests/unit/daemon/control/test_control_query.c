@@ -284,6 +284,11 @@ static void the_problem_of_the_first_start_is_told_with_its_fix(void **state)
     open_node();
     CALL_ALONE(dp_method_status);
     assert_null(dp_pack_key(call_body(), "problem"));
+    assert_null(dp_pack_key(call_body(), "trying"));
+    call_kit.tries = true;
+    CALL_ALONE(dp_method_status);
+    assert_true(flag_at(call_body(), "trying"));
+    call_kit.tries = false;
     call_kit.problem =
         (dp_control_error){.code = "E0203", .what = "no token", .why = "cause", .fix = "a command"};
     for (int i = 0; i < 2; i++) { /* In a run, and idle. */

@@ -345,6 +345,9 @@ static void a_node_that_a_token_did_not_bring_into_a_run_says_why(void **state)
     desk.daemon.driver = NULL;
     assert_true(says_now("E0216 not used: cause. To correct it: a command"));
     call_kit.problem.code[0] = '\0';
+    call_kit.tries = true;
+    assert_true(says_now("this node makes its first try to join or to create a run"));
+    call_kit.tries = false;
     CALL_ALONE(dp_method_why);
     assert_string_equal(call_kit.error.code, "E0105"); /* As call_kit.h refuses idle nodes. */
     call_close();
