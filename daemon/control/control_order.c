@@ -108,10 +108,14 @@ static void find_checkpoint(dp_store_thread_job *job, dp_store *store)
 /* The rounds with a saved state, newest first, as many as fit. */
 static void say_which(const back_job *self, dp_why *why)
 {
+    uint32_t n_whole = 0;
+    for (uint32_t i = 0; i < self->count; i++) {
+        n_whole += is_whole(&self->list[i]) ? 1 : 0;
+    }
     size_t used =
-        (size_t)snprintf(why->text, sizeof why->text,
-                         "this node has no checkpoint of round %llu; it has those of rounds",
-                         (unsigned long long)self->order.round);
+        (size_t)snprintf(why->text, sizeof why->text, "this node has no checkpoint of round %llu%s",
+                         (unsigned long long)self->order.round,
+                         n_whole > 0 ? "; it has those of rounds" : ", and no other");
 
     for (uint32_t i = 0; i < self->count && used + 24 < sizeof why->text; i++) {
         if (is_whole(&self->list[i])) {

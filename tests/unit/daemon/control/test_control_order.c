@@ -119,6 +119,9 @@ static void without_a_checkpoint_of_that_round_those_that_are_here_are_named(voi
 {
     (void)state;
     open_node();
+    CALL(dp_method_run_fork, NUMBER("round", 7));
+    call_wait();
+    assert_string_equal(call_kit.error.why, "this node has no checkpoint of round 7, and no other");
     save(8);
     save(9);
     CALL(dp_method_run_fork, NUMBER("round", 7));
