@@ -60,18 +60,20 @@ const dp_verb dp_verb_up = {
     .options = {DP_START_OPTIONS},
 };
 
+typedef enum ending { ENDING_OVER, ENDING_LASTS, ENDING_UNKNOWN } ending;
+
 /* Waits until the process has ended, or for DOWN_WAIT_MS. A kernel without pidfd_open (before 5.3)
- * cannot report it: false. */
-static bool has_ended(long long pid)
+ * cannot report it. */
+static ending wait_for_end(long long pid)
 {
     const int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     if (fd < 0) {
-        return errno == ESRCH;
+        return errno == ESRCH ? ENDING_OVER : ENDING_UNKNOWN;
     }
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     const bool ended = poll(&wait, 1, DOWN_WAIT_MS) == 1;
     close(fd);
-    return ended;
+    return ended ? ENDING_OVER : ENDING_LASTS;
 }
 
 static int run_down(dp_cmd *cmd)
@@ -83,15 +85,18 @@ static int run_down(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     const long long pid = dp_json_int(result, "pid", 0);
-    const bool ended = has_ended(pid);
+    const ending is = wait_for_end(pid);
+    const int answer = is == ENDING_LASTS ? DP_EXIT_TEMPORARY : 0;
     if (cmd->json) {
-        json_object_set_new(result, "ended", json_boolean(ended));
-        return dp_cmd_print(result);
+        json_object_set_new(result, "ended", json_boolean(is == ENDING_OVER));
+        const int printed = dp_cmd_print(result);
+        return printed != 0 ? printed : answer;
     }
-    printf("%s dpnoded (pid %lld) %s; to start it again: dpnode up\n", dp_print_mark(true), pid,
-           ended ? "has stopped" : "is stopping and still writes");
+    printf("%s dpnoded (pid %lld) %s; to start it again: dpnode up\n",
+           dp_print_mark(is != ENDING_LASTS), pid,
+           is == ENDING_OVER ? "has stopped" : "is stopping and still writes");
     json_decref(result);
-    return 0;
+    return answer;
 }
 
 const dp_verb dp_verb_down = {

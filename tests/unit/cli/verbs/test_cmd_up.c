@@ -1,4 +1,5 @@
 /* up, down, version: the daemon itself, with a mock of its start. */
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -54,6 +55,29 @@ static void down_waits_until_the_process_is_no_more(void **state)
     assert_int_equal(VERB_ALONE(dp_verb_down), DP_EXIT_UNAVAILABLE);
 }
 
+static bool poll_is_over; /* The time of a wait passes at once. */
+
+int poll(struct pollfd *fds, nfds_t n, int wait_ms)
+{
+    const struct timespec wait = {.tv_sec = wait_ms / 1000};
+    return poll_is_over ? 0 : ppoll(fds, n, &wait, NULL);
+}
+
+static void a_daemon_that_is_still_ending_is_no_success(void **state)
+{
+    char answer[64];
+    (void)state;
+    snprintf(answer, sizeof answer, "{'pid': %d}", (int)getpid());
+    poll_is_over = true;
+    verb_answer(answer);
+    assert_int_equal(VERB_ALONE(dp_verb_down), DP_EXIT_TEMPORARY);
+    assert_true(verb_said("is stopping and still writes"));
+    verb_answer(answer);
+    assert_int_equal(VERB(dp_verb_down, "--json"), DP_EXIT_TEMPORARY);
+    assert_true(verb_said("\"ended\":false"));
+    poll_is_over = false;
+}
+
 static void version_is_told_with_and_without_a_daemon(void **state)
 {
     (void)state;
@@ -73,6 +97,7 @@ int main(void)
         START_TEST(up_tells_a_daemon_that_it_started_from_one_that_ran),
         START_TEST(a_daemon_that_cannot_be_started_is_told),
         START_TEST(down_waits_until_the_process_is_no_more),
+        START_TEST(a_daemon_that_is_still_ending_is_no_success),
         START_TEST(version_is_told_with_and_without_a_daemon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
