@@ -230,6 +230,24 @@ class WithoutDaemon(SystemTest):
                     told = f"{letter[:2]} " in of_verb or option in of_verb
                     self.assertTrue(told, f"dpnode.1 has no {option} with {verb}")
 
+    def test_the_manual_has_every_exit_status_of_an_error(self):
+        with open(os.path.join(ROOT, "docs", "ERRORS.md"), encoding="utf-8") as file:
+            rows = re.findall(r"^\| E\d{4} \[([^\]]+)\]", file.read(), re.MULTILINE)
+        used = {int(word) for row in rows for word in row.split(", ") if word.isdigit()}
+        with open(os.path.join(ROOT, "docs", "man", "dpnode.1"), encoding="utf-8") as file:
+            told = file.read().split('.SH "EXIT STATUS"\n')[1].split("\n.SH ")[0]
+        self.assertGreater(len(used), 8)
+        self.assertLessEqual(used, {int(word) for word in re.findall(r"\b(\d+) [a-z]", told)})
+
+    def test_the_manual_of_the_page_has_its_options(self):
+        web = os.path.join(BINARIES, "dpnode-web")
+        if not os.access(web, os.X_OK):
+            self.skipTest("it is not built")
+        with open(os.path.join(ROOT, "docs", "man", "dpnode-web.1"), encoding="utf-8") as file:
+            told = re.findall(r"^\.BI? (--\S+)", file.read().replace("\\-", "-"), re.MULTILINE)
+        given = subprocess.run([web, "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
+        self.assertEqual(sorted(told), sorted(set(re.findall(r"(--[\w-]+) ", given.split("usage:")[1])) - {"--help"}))
+
     def test_the_page_of_the_manifest_has_every_key_as_the_program_has_it(self):
         with open(os.path.join(ROOT, "docs", "MANIFEST.md"), encoding="utf-8") as file:
             page = " ".join(file.read().split())
