@@ -265,6 +265,7 @@ static void turn(dp_script *s)
     }
     welcome_next(s);
     dp_script_session_look(s);
+    dp_script_set_word(s); /* Time alone may have made a copy due. */
     report(s);
 }
 

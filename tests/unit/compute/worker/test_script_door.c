@@ -39,20 +39,25 @@ static void the_first_steps_are_copied_and_later_ones_when_they_are_asked_for(vo
     dpnode_close(node);
 }
 
-/* It is a matter of time; here every look is late. */
+/* No command comes in between, as in a long round. */
 static void a_copy_is_made_now_and_then_without_being_asked_for(void **state)
 {
     (void)state;
+    uint64_t indices[8];
     dp_script_close(door);
-    open_door(0, 1);
+    open_door(0, 1000);
     train(1, 0);
     dpnode *const node = connected();
-    for (int i = 1; i <= 3; i++) {
+    CHECK(dpnode_draw(node, indices, 8) == 8);
+    for (uint64_t i = 1; i <= 3; i++) {
         a[0] = (float)i;
-        step(node, 0, 1.0);
-        CHECK(weight_now(0) == (float)i);
+        assert_int_equal(dpnode_step(node, 1, 1.0), DPNODE_OK);
+        while (node->given < i) { /* The thread of scripts looks at the time. */
+            assert_int_equal(dpnode_look(node), DPNODE_OK);
+        }
     }
-    CHECK(progress_now().steps == 3 && atomic_load(&n_copied) == 0);
+    CHECK(weight_now(0) == 3 && atomic_load(&n_copied) == 0);
+    CHECK(progress_now().steps == 3 && progress_now().tokens == 3 * UNIT);
     dpnode_close(node);
 }
 
