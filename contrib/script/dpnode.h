@@ -16,7 +16,7 @@
  *     dpnode_close(run);
  *
  * The protocol is in docs/TRAINER.md of dpnode. One thread uses a run. Needs Linux (memfd) and
- * nothing but libc (gcc's default, gnu11 or later, or _GNU_SOURCE); also compiles as C++. dpnode_open and dpnode_step change the tensors' values. */
+ * nothing but libc (gcc's default, gnu11 or later, or _GNU_SOURCE); also compiles as C++. dpnode_open, dpnode_draw, dpnode_step and dpnode_look change the tensors' values. */
 #ifndef DPNODE_H
 #define DPNODE_H
 
@@ -61,7 +61,8 @@ const char *dpnode_problem(const dpnode *run);
 dpnode_status dpnode_state(const dpnode *run);
 
 /* The next n samples (at most 8,000) as indices of the data set, 0 .. dpnode_samples - 1. Returns
- * how many; fewer than n: see dpnode_state, and dpnode_problem. */
+ * how many; fewer than n: see dpnode_state, and dpnode_problem. Now and then it looks, which may
+ * change the tensors. */
 uint32_t dpnode_draw(dpnode *run, uint64_t *indices, uint32_t n);
 
 /* After each optimizer step: tells of it and looks whether rounds have something to do, which may
@@ -400,7 +401,7 @@ static void dpnode_move(dpnode *run, int what)
     }
 }
 
-/* flags: 1: waits while the node is paused; 2: hands in its steps. */
+/* flags: 1: waits while the node is paused; 2: hands in its steps (COPY). */
 static dpnode_status dpnode_look_now(dpnode *run, uint64_t flags)
 {
     size_t size = 8;
@@ -510,27 +511,37 @@ dpnode_status dpnode_state(const dpnode *run)
     return run->end;
 }
 
-uint32_t dpnode_draw(dpnode *run, uint64_t *indices, uint32_t n)
+static uint32_t dpnode_draw_now(dpnode *run, uint64_t *indices, uint32_t n)
 {
     size_t got = 0;
-    n = n < (uint32_t)dpnode_draw_max ? n : (uint32_t)dpnode_draw_max;
     dpnode_put(run->packet, dpnode_draws, 4);
     dpnode_put(run->packet + 4, n, 4);
-    if (n == 0 || dpnode_ask(run, 8, -1, &got, NULL) != DPNODE_OK) {
+    if (dpnode_ask(run, 8, -1, &got, NULL) != DPNODE_OK) {
         return 0;
     }
     const uint64_t made = dpnode_get(run->packet + 4, 4);
     if (dpnode_get(run->packet, 4) != dpnode_drawn || made > n || got != 8 + 8 * made) {
-        dpnode_fail(run, DPNODE_GONE, "the node answers with another protocol");
+        run->end = dpnode_fail(run, DPNODE_GONE, "the node answers with another protocol");
         return 0;
     }
     for (uint32_t i = 0; i < made; i++) {
         indices[i] = dpnode_get(run->packet + 8 + 8 * (size_t)i, 8);
     }
-    if (made < n) {
-        dpnode_fail(run, DPNODE_OK, "a million samples are drawn and in no copy: take steps first");
-    }
     return (uint32_t)made;
+}
+
+uint32_t dpnode_draw(dpnode *run, uint64_t *indices, uint32_t n)
+{
+    n = n < (uint32_t)dpnode_draw_max ? n : (uint32_t)dpnode_draw_max;
+    uint32_t made = n > 0 ? dpnode_draw_now(run, indices, n) : 0;
+    if (made < n && run->end == DPNODE_OK && run->steps > run->given) {
+        dpnode_look_now(run, 2); /* A copy makes room. */
+        made += dpnode_draw_now(run, indices + made, n - made);
+    }
+    if (made < n && run->end == DPNODE_OK) {
+        dpnode_fail(run, DPNODE_OK, "a million samples are drawn and unused: take steps first");
+    }
+    return made;
 }
 
 dpnode_status dpnode_step(dpnode *run, uint64_t samples, double loss)

@@ -221,11 +221,13 @@ class Session(Connection):
 
     def _fetch(self, n: int) -> None:
         """Draws at least one index, and some in advance: an answer takes longer than a batch of a small model."""
-        assert self.samples_of_pass is not None
         try:
-            if self._link is None or not self._link.is_open:
-                raise Lost("there was no connection")
-            self._reserve = self._link.draw(min(max(n, DRAW_AHEAD), link.DRAW_MAX), self.samples_of_pass)
+            self._reserve = self._ask_for(n)
+            if not self._reserve and self.steps > self._given:
+                # Samples that are drawn and in no copy have a limit: a copy makes room.
+                assert self._link is not None
+                self._obey(self._link.look(link.GIVE))
+                self._reserve = self._ask_for(n)
         except Lost:
             self._reconnect()
             return
@@ -239,6 +241,12 @@ class Session(Connection):
             raise Error(f"{self.drawn - self.samples} samples are drawn and not used", "the node gives no more",
                         "batches of run.shard are for training: take others for evaluation, and step the optimizer")
         self.drawn += len(self._reserve)
+
+    def _ask_for(self, n: int) -> List[int]:
+        assert self.samples_of_pass is not None
+        if self._link is None or not self._link.is_open:
+            raise Lost("there was no connection")
+        return self._link.draw(min(max(n, DRAW_AHEAD), link.DRAW_MAX), self.samples_of_pass)
 
     def cover(self, samples: int) -> bool:
         if self.samples + samples <= self.drawn:

@@ -69,6 +69,19 @@ class Looks(RanksTest):
         self.assertEqual(self.same(group.turn())[1:3], (0, 0))
         self.assertEqual(self.same(group.turn())[1:3], (7, 70))
 
+    def test_a_node_that_gives_no_more_gets_a_copy_from_all_ranks(self):
+        worker = self.worker()
+        worker.draw_most = 2000
+
+        def body(rank, run, tensors):
+            for _ in range(30):
+                run.draw(100)
+                run.step(100, 1.0)
+            yield None
+
+        self.assertEqual(self.same(self.group(body).turn()), None)
+        self.assertGreaterEqual(worker.used, 30 * 300 - 2000)
+
     def test_a_copy_is_of_rank_0_and_counts_the_samples_of_all_and_the_mean_of_their_losses(self):
         worker = self.worker()
         group = self.stepping()

@@ -306,6 +306,19 @@ class Samples(SessionTest):
         session.step(20000, 1.0)
         self.assertEqual(worker.used, 20700)
 
+    def test_a_node_that_gives_no_more_gets_a_copy_of_the_steps_that_have_used_them(self):
+        worker = self.worker()
+        worker.draw_most = 300
+        session = self.opened()
+        for _ in range(10):
+            self.assertEqual(len(session.draw(100)), 100)
+            session.step(100, 1.0)
+        for _ in range(10):
+            session.cover(100)
+            session.step(100, 1.0)
+        self.assertEqual(session.samples, 2000)
+        self.assertGreaterEqual(worker.used, 1700)
+
     def test_more_than_the_node_gives_in_advance_is_an_error_with_its_cause(self):
         worker = self.worker()
         worker.draw_most = 300

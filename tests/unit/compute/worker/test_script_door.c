@@ -159,6 +159,21 @@ static void a_script_that_ends_by_itself_hands_in_its_steps(void **state)
     dpnode_close(node);
 }
 
+static void samples_of_a_million_without_a_copy_are_followed_by_others(void **state)
+{
+    (void)state;
+    enum { BATCH = 8000, STEPS = 140 };
+    static uint64_t indices[BATCH];
+    dpnode *const node = connected();
+    for (int i = 0; i < STEPS; i++) {
+        CHECK(dpnode_draw(node, indices, BATCH) == BATCH);
+        step(node, BATCH, 1.0);
+    }
+    dpnode_close(node);
+    wait_present(2);
+    CHECK(progress_now().tokens == (uint64_t)STEPS * BATCH * UNIT);
+}
+
 static void *lease_soon(void *context)
 {
     (void)context;
@@ -315,6 +330,7 @@ int main(void)
         TEST_OF(another_state_replaces_the_weights_and_its_work_counts_for_nothing),
         TEST_OF(the_next_script_gets_what_the_last_one_had_copied),
         TEST_OF(a_script_that_ends_by_itself_hands_in_its_steps),
+        TEST_OF(samples_of_a_million_without_a_copy_are_followed_by_others),
         TEST_OF(a_draw_after_a_load_waits_for_the_lease),
         TEST_OF(a_script_that_goes_ends_the_wait_for_its_copy),
         TEST_OF(steps_are_told_between_copies),
