@@ -8,7 +8,6 @@ import torch
 
 from .diloco import DiLoCo
 from .errors import Mismatch
-from .hooks import after_each_step
 from .parameters import Model, named_tensors
 
 
@@ -24,6 +23,10 @@ class Optimizer(torch.optim.Optimizer):
     The weights are those of the run as soon as it is made. In contrast to hivemind's, each step changes the
     parameters at once; a round comes in when the run has one, and nothing waits for other members.
     """
+
+    # A GradScaler unscales the gradients itself, and steps only if they are finite: a fused optimizer inside would do both,
+    # and nobody would know of a step that it skipped.
+    _step_supports_amp_scaling = False
 
     def __init__(self, *, optimizer: Any, params: Model, batch_size_per_step: Optional[int] = None, scheduler: Any = None,
                  **arguments: Any) -> None:
@@ -52,17 +55,18 @@ class Optimizer(torch.optim.Optimizer):
         """One step of the optimizer inside, and a look. Returns the closure's loss.
 
         batch_size: samples of this step; else what run.shard has handed out since the last one, or
-        batch_size_per_step. grad_scaler: a torch.cuda.amp.GradScaler; a step that it skips is not counted.
+        batch_size_per_step. grad_scaler: a GradScaler of PyTorch; a step that it skips is not counted. Its unscale_ takes
+        this object, and scaler.step(this object) does the same as the argument.
         """
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
             self.run.loss(loss)
-        if grad_scaler is None:
-            self.inner.step()
-        elif not _stepped_by(grad_scaler, self.inner):
+        if grad_scaler is not None:
+            grad_scaler.step(self, batch_size=batch_size)  # Calls this once more, if the gradients are finite.
             return loss
+        self.inner.step()
         self.run.step(batch_size)
         return loss
 
@@ -133,14 +137,3 @@ class Optimizer(torch.optim.Optimizer):
 
     def __reduce__(self) -> Any:
         return self.run.__reduce__()
-
-
-def _stepped_by(grad_scaler: Any, optimizer: torch.optim.Optimizer) -> bool:
-    """Lets the scaler step the optimizer; False if it found gradients that are not finite."""
-    stepped: List[bool] = []
-    end = after_each_step(optimizer, lambda: stepped.append(True))
-    try:
-        grad_scaler.step(optimizer)
-    finally:
-        end()
-    return bool(stepped)
