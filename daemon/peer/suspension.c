@@ -57,6 +57,7 @@ struct dp_suspension {
     bool sees_cards;
     dp_card_use cards;
     dp_card_yielding yielding;
+    bool has_script; /* connected to the trainer's process, which must not end under it */
 };
 
 static int64_t ahead_ms(const dp_suspension *suspension)
@@ -175,11 +176,11 @@ static void watch_machine(dp_suspension *suspension)
     }
 }
 
-/* A trainer on the CPU leaves the cards alone already. */
+/* A trainer on the CPU leaves the cards alone already; a script may be on any card. */
 static void look_at_cards(dp_suspension *suspension, const dp_driver_view *view)
 {
     const dp_config *const config = suspension->daemon->config;
-    const bool elsewhere = strncmp(view->device, "cpu:", 4) == 0;
+    const bool elsewhere = view->script_pid == 0 && strncmp(view->device, "cpu:", 4) == 0;
     dp_machine_watch_cards(suspension->watch, config->yield_card);
     suspension->sees_cards =
         config->yield_card &&
@@ -226,6 +227,7 @@ static void look_at_machine(dp_suspension *suspension)
                config->idle_only &&
                    (suspension->hangs || (suspension->sees && !suspension->use.has_input &&
                                           !suspension->use.has_before)));
+    suspension->has_script = view.script_pid != 0;
     look_at_cards(suspension, &view);
 }
 
@@ -297,7 +299,8 @@ void dp_suspension_act(dp_suspension *suspension)
     } else if (suspension->causes == 0 && was != 0) {
         dp_driver_command(driver, DP_COMMAND_RESUME);
     }
-    dp_driver_yield(driver, (suspension->causes & CARD) != 0); /* It may call this one again. */
+    /* It may call this one again. */
+    dp_driver_yield(driver, (suspension->causes & CARD) != 0 && !suspension->has_script);
 }
 
 dp_status dp_suspension_pause(dp_suspension *suspension, const dp_pause *pause,

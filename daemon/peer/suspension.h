@@ -1,10 +1,10 @@
 /* Decides whether this node trains: not while its owner has paused it, outside of the hours of the
  * setting schedule, on battery or while the machine is used where the settings say so, while the
  * bandwidth quota of the month is used up, nor while another program uses its GPU (then its
- * trainer's process ends, too), nor while its trainer must cool first. A suspended node is paused
- * for the node's state machine (DP_COMMAND_PAUSE): it stays a member, votes and serves, its peers
- * hear of it at once and wait for no update of it. The owner's pause (pause.h) is kept in the
- * store's row "pause".
+ * trainer's process ends, too, unless a script is connected to it), nor while its trainer must
+ * cool first. A suspended node is paused for the node's state machine (DP_COMMAND_PAUSE): it stays
+ * a member, votes and serves, its peers hear of it at once and wait for no update of it. The
+ * owner's pause (pause.h) is kept in the store's row "pause".
  *
  * At the end of its hours the node first waits until the round under way has counted its work, for
  * drain-time at the longest. Sensors that cannot be read, or hang, suspend nothing; the log names

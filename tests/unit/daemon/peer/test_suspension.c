@@ -466,6 +466,26 @@ static void a_trainer_on_the_cpu_yields_no_card_and_a_blind_library_is_told(void
     close_daemon();
 }
 
+static void a_script_is_paused_on_a_used_card_and_its_trainer_lives_on(void **state)
+{
+    (void)state;
+    open_daemon();
+    machine.sees = true;
+    machine.cards = (dp_card_use){.told = true, .own = 1, .used = 1};
+    desk.config.yield_card = true;
+    call_kit.view.device = "cpu: avx2, 2 threads"; /* as in any run of any model */
+    call_kit.view.script_pid = 77;
+    pass(200);
+    CHECK(told(DP_COMMAND_PAUSE) && !machine.yields);
+    call_kit.view.device = "cuda: a card"; /* a built-in model */
+    pass(200);
+    CHECK(call_kit.n_commands == 0 && !machine.yields);
+    call_kit.view.script_pid = 0;
+    pass(200);
+    CHECK(call_kit.n_commands == 0 && machine.yields);
+    close_daemon();
+}
+
 static void without_the_limits_that_were_stored_it_waits_for_its_owner(void **state)
 {
     static dp_config_live live;
@@ -496,6 +516,7 @@ int main(void)
         cmocka_unit_test(sensors_that_lie_or_hang_are_told_once_and_stop_nothing),
         cmocka_unit_test(while_another_program_uses_its_card_a_node_is_suspended_without_a_trainer),
         cmocka_unit_test(a_trainer_on_the_cpu_yields_no_card_and_a_blind_library_is_told),
+        cmocka_unit_test(a_script_is_paused_on_a_used_card_and_its_trainer_lives_on),
         cmocka_unit_test(without_the_limits_that_were_stored_it_waits_for_its_owner),
         cmocka_unit_test(a_machine_that_must_cool_is_suspended_until_it_has),
         cmocka_unit_test(a_used_up_month_and_a_pause_end_each_for_itself),
