@@ -100,8 +100,8 @@ class Connection(State):
                 self._given = self.steps
             if what == link.COPY:
                 self._slow = 0
-            elif what == link.ASSIGN:
-                self._assigned.append(told.round)
+            else:
+                self._changes.append((what == link.ASSIGN, told.round))
         raise ProtocolError("the node asks without end", f"{ASKED_MAX} copies and additions in one look", "dpnode why")
 
     def _check_counts(self) -> None:

@@ -205,11 +205,13 @@ class DiLoCo:
         return self._session.paused
 
     def on(self, event: str, handler: Callable[[int], object]) -> Callable[[int], object]:
-        """Calls handler(round) within a look: "round" when a round has begun, "assign" when the weights were replaced.
+        """Calls handler(round) within a look: "round" when a round has begun, "assign" when the weights were replaced,
+        "weights" when they were replaced or moved by a round.
 
-        After "assign" a script may want to drop its optimizer's moments.
+        After "assign" a script may want to drop its optimizer's moments. After "weights" one whose optimizer has a copy of
+        the weights of its own makes that anew; it asks for the event before the run is opened.
         """
-        events = {"round": self._session.on_round, "assign": self._session.on_assign}
+        events = {"round": self._session.on_round, "assign": self._session.on_assign, "weights": self._session.on_weights}
         if event not in events:
             raise Mismatch(f"there is no event {event!r}", f"events are {', '.join(events)}")
         events[event](handler)

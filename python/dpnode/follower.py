@@ -37,7 +37,7 @@ class Follower(State):
         self._round = 0
         self._tokens = 0
         self._rate = 0.0
-        self._new_weights = 0  # of this point
+        self._changed: List[bool] = []  # as _changes, of this point
         self._dealt: List[int] = []
         self._failed: Optional[Exception] = None
         self._passed = 0  # optimizer steps since open, as rank 0 counts them
@@ -196,8 +196,8 @@ class Follower(State):
             kind = ranks.kind_of(packet)
             if kind == ranks.END:
                 self.paused, self.over, self._round, self._tokens, self._rate = ranks.end_of(packet)
-                self._assigned += [self._round] * self._new_weights
-                self._new_weights = 0
+                self._changes += [(replaced, self._round) for replaced in self._changed]
+                self._changed.clear()
                 return False
             if kind == ranks.FAIL:
                 raise self._failed or ranks.failure_of(packet)
@@ -231,9 +231,10 @@ class Follower(State):
         floats, tensors = self._memory.floats, self._tensors
         if what == ranks.ASSIGN:
             tensors.assign(floats)
-            self._new_weights += 1
+            self._changed.append(True)
         elif what == ranks.ADD:
             tensors.add(floats)
+            self._changed.append(False)
         elif what == ranks.COPY:
             assert self._board is not None
             ranks.copy_own(self._board, self._rank, tensors, floats, check=flag == 1)

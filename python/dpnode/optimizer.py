@@ -32,18 +32,19 @@ class Optimizer(torch.optim.Optimizer):
                  **arguments: Any) -> None:
         if not isinstance(params, torch.nn.Module):
             params = list(params.items() if isinstance(params, Mapping) else params)
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            if not callable(optimizer):
-                raise Mismatch(f"optimizer={optimizer!r} cannot be used", "",
-                               "give an optimizer, or a function: lambda params: torch.optim.AdamW(params)")
-            optimizer = optimizer([tensor for _, tensor in named_tensors(params)])
-        self.inner: torch.optim.Optimizer = optimizer
+        is_made = isinstance(optimizer, torch.optim.Optimizer)
+        if not is_made and not callable(optimizer):
+            raise Mismatch(f"optimizer={optimizer!r} cannot be used", "",
+                           "give an optimizer, or a function: lambda params: torch.optim.AdamW(params)")
         self._scheduler = None
         self.run = DiLoCo(params, samples_per_step=batch_size_per_step, **arguments)
         self.run.open()
         try:
+            # One that keeps a copy of the weights begins with the run's.
+            self.inner: torch.optim.Optimizer = \
+                optimizer if is_made else optimizer([tensor for _, tensor in named_tensors(params)])
             if scheduler is not None:
-                self._scheduler = scheduler(optimizer) if callable(scheduler) else scheduler
+                self._scheduler = scheduler(self.inner) if callable(scheduler) else scheduler
                 self._follow(self.run.round)
                 self.run.on("round", self._follow)
         except BaseException:

@@ -200,7 +200,7 @@ class Session(Connection):
         self._check_thread()
         self.check_open()
         drawn = self._draw(n)
-        if self._assigned:
+        if self._changes:
             self._tell()
         return drawn
 
@@ -253,7 +253,7 @@ class Session(Connection):
             return True
         generation = self.generation
         self._draw_for(samples)
-        if self._assigned:
+        if self._changes:
             self._tell()
         return generation == self.generation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from .arguments import seconds, whole
 from .errors import Error, WrongProcess
@@ -44,7 +44,9 @@ class State:
         self._thread: Optional[int] = None  # that has opened it
         self._handlers: List[Callable[[int], object]] = []
         self._assign_handlers: List[Callable[[int], object]] = []
-        self._assigned: List[int] = []  # rounds of new weights that no handler has heard of
+        self._weights_handlers: List[Callable[[int], object]] = []
+        # Changes of the weights that no handler has heard of: whether they were replaced, or else moved, and the round.
+        self._changes: List[Tuple[bool, int]] = []
         self._told_round = 0
         self.samples_of_pass: Optional[int] = None  # None until a node, or a data set, tells
         self.unit = unit
@@ -111,6 +113,9 @@ class State:
     def on_assign(self, handler: Callable[[int], object]) -> None:
         self._assign_handlers.append(handler)
 
+    def on_weights(self, handler: Callable[[int], object]) -> None:
+        self._weights_handlers.append(handler)
+
     def check_open(self) -> None:
         if self._place is not None and not self._is_open:
             raise Error("the run is not open", "it has samples between its beginning and its end only",
@@ -142,9 +147,9 @@ class State:
 
     def _tell(self) -> None:
         """Calls the handlers of what has happened."""
-        while self._assigned:
-            number = self._assigned.pop(0)
-            for handler in self._assign_handlers:
+        while self._changes:
+            replaced, number = self._changes.pop(0)
+            for handler in (self._assign_handlers if replaced else []) + self._weights_handlers:
                 handler(number)
         now = self.round
         if now != self._told_round:

@@ -98,6 +98,30 @@ class Loop(DiLoCoTest):
             self.assertEqual((rounds, run.round, run.tokens, run.rate), ([2], 2, 64, 0.25))
             self.assertEqual(self.model.bias.item(), bias - 0.5 + 0.25)
 
+    def test_an_optimizer_with_masters_of_its_own_hears_when_to_make_them_anew(self):
+        worker = self.worker(weights=[1, 2])
+        masters = [parameter.detach().clone() for parameter in self.model.parameters()]
+        run = self.run_of(self.model)
+
+        def refresh(_):
+            for master, parameter in zip(masters, self.model.parameters()):
+                master.copy_(parameter.detach())
+
+        def step():
+            self.model.zero_grad()
+            self.model(torch.zeros(1, 1)).sum().backward()
+            for master, parameter in zip(masters, self.model.parameters()):
+                master.sub_(0.5 * parameter.grad)
+                parameter.data.copy_(master)
+            run.step(0)
+
+        run.on("weights", refresh)
+        with run:
+            worker.due("add", [100, 0])
+            step()
+            step()
+            self.assertEqual(self.model.bias.item(), 1 - 0.5 + 100 - 0.5)
+
     def test_after_the_end_the_optimizer_is_the_scripts_alone(self):
         worker = self.worker()
         with self.run_of(samples_per_step=1):

@@ -78,6 +78,17 @@ class OptimizerTest(kit.Test):
         optimizer.load_state_from_peers()
         self.assertEqual((optimizer.is_alive(), optimizer.should_stop), (False, True))
 
+    def test_a_function_makes_the_optimizer_of_the_runs_weights(self):
+        self.worker(weights=[1, 2])
+        seen = []
+
+        def made(params):
+            seen.extend(parameter.item() for parameter in params)
+            return torch.optim.SGD(params, lr=0.5)
+
+        self.optimizer(optimizer=made)
+        self.assertEqual(sorted(seen), [1, 2])
+
     def test_a_step_may_have_its_own_batch_size_and_a_closure(self):
         worker = self.worker()
         optimizer = self.optimizer(optimizer=torch.optim.SGD(self.model.parameters(), lr=0.5), params=self.model)

@@ -129,6 +129,7 @@ class Looks(RanksTest):
             told = []
             run.on_round(lambda number: told.append(("round", number)))
             run.on_assign(lambda number: told.append(("assign", number)))
+            run.on_weights(lambda number: told.append(("weights", number)))
             yield None
             run.step(0, 0.0)
             run.step(0, 0.0)
@@ -138,7 +139,8 @@ class Looks(RanksTest):
         group.turn()
         worker.now(4, 0)
         worker.due("assign", [1, 1, 1, 1])
-        self.assertEqual(self.same(group.turn()), [("assign", 4), ("round", 4)])
+        worker.due("add", [1, 1, 1, 1])
+        self.assertEqual(self.same(group.turn()), [("assign", 4), ("weights", 4), ("weights", 4), ("round", 4)])
 
     def test_a_look_without_a_step_is_of_all_ranks(self):
         worker = self.worker()
