@@ -243,10 +243,11 @@ static void on_done(dp_script *s, const dp_script_ask *ask)
     const dp_script_work work = {.steps = (uint32_t)(ask->steps - on->steps),
                                  .samples = ask->samples - on->samples,
                                  .loss_sum = ask->loss - on->loss};
+    const bool last = on->gives && ask->what == DP_SCRIPT_COPY;
     bool asked;
     give_back(s, ask, &asked);
     const dp_script_what next = next_of(s);
-    const bool goes = next == DP_SCRIPT_GO || next == DP_SCRIPT_PAUSED;
+    const bool goes = !last && (next == DP_SCRIPT_GO || next == DP_SCRIPT_PAUSED);
     if (goes) { /* It goes on while the weights are taken; a refusal may be the next answer. */
         answer_look_or_wait(s);
     }

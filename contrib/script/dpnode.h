@@ -52,9 +52,10 @@ typedef enum dpnode_status {
 /* Connects to the node and fills the tensors with the run's weights. path: of script.sock, or of the
  * node's directory; NULL: $DPNODE_DIR, else the default directory of the user. */
 dpnode_status dpnode_open(dpnode **run, const char *path, const dpnode_tensor *tensors, size_t n);
-/* Hands in the steps that the node has not taken yet, and ends the connection. Accepts NULL. */
-void dpnode_close(dpnode *run);
-/* A sentence about the last call that failed; of dpnode_open with NULL. */
+/* Hands in the steps that the node has not taken yet, and ends the connection. Returns DPNODE_OK, or
+ * why the node does not have them. Accepts NULL. */
+dpnode_status dpnode_close(dpnode *run);
+/* A sentence about the last call that failed; of dpnode_open and dpnode_close with NULL. */
 const char *dpnode_problem(const dpnode *run);
 
 /* DPNODE_OK, or the status that ended the connection: DPNODE_GONE, open again; DPNODE_REFUSED. */
@@ -483,13 +484,17 @@ dpnode_status dpnode_open(dpnode **run, const char *path, const dpnode_tensor *t
     return DPNODE_OK;
 }
 
-void dpnode_close(dpnode *run)
+dpnode_status dpnode_close(dpnode *run)
 {
+    dpnode_status status = DPNODE_OK;
     if (run == NULL) {
-        return;
+        return status;
     }
-    if (run->memory != NULL && run->end == DPNODE_OK && run->steps > run->given) {
-        dpnode_look_now(run, 2); /* If it fails, they are lost, as they would be without it. */
+    if (run->memory != NULL && run->steps > 0) { /* The last copy may have been refused since. */
+        const int gives = run->steps > run->given;
+        status = dpnode_look_now(run, gives ? 2 : 0);
+        status = status == DPNODE_PAUSED || (status == DPNODE_GONE && !gives) ? DPNODE_OK : status;
+        snprintf(dpnode_last_problem, sizeof dpnode_last_problem, "%s", run->problem);
     }
     if (run->memory != NULL) {
         munmap(run->memory, run->bytes);
@@ -499,6 +504,7 @@ void dpnode_close(dpnode *run)
     }
     free(run->tensors);
     free(run);
+    return status;
 }
 
 const char *dpnode_problem(const dpnode *run)

@@ -181,7 +181,11 @@ int main(int argc, char **argv)
             tries = 0;
             status = train(run, steps, quiet);
             fprintf(stderr, "mlp: %s\n", status == DPNODE_OK ? "done" : dpnode_problem(run));
-            dpnode_close(run);
+            const dpnode_status last = dpnode_close(run);
+            if (status == DPNODE_OK && last != DPNODE_OK) {
+                fprintf(stderr, "mlp: the last steps: %s\n", dpnode_problem(NULL));
+                status = last;
+            }
         } else if (status != DPNODE_NO_NODE && status != DPNODE_GONE) {
             fprintf(stderr, "mlp: %s\n", dpnode_problem(NULL));
         }

@@ -18,7 +18,6 @@ from typing import Any, Callable, List, Optional
 from . import link, memory, ranks, session
 from .board import Board
 from .errors import Error, Mismatch, RankLost
-from .link import Lost
 from .place import Place
 from .ranks import Here, Hub
 from .session import Session
@@ -156,15 +155,13 @@ class Leader(Session):
         self._begin()
 
     def close(self, give: bool = False) -> None:
-        hub = self._hub
-        if give and hub is not None and self._is_open and not self.over:
-            try:
-                hub.wait_s = self._timeout  # A rank that failed does not come.
-                self._together(ranks.CLOSE, self._give, tell=False)
-            except (Error, Lost):
-                pass  # As with a lone script: its last steps are lost.
-        super().close()
+        super().close(give)
         self._part()
+
+    def _meet_to_give(self) -> None:
+        if self._hub is not None and not self.over:
+            self._hub.wait_s = self._timeout  # A rank that failed does not come.
+            self._together(ranks.CLOSE, self._give, tell=False)
 
     def _part(self) -> None:
         if self._hub is not None:

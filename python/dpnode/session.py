@@ -19,9 +19,10 @@ import os
 import random
 import threading
 import time
+import warnings
 from typing import Any, Iterator, List, Optional
 
-from . import link, memory, table
+from . import errors, link, memory, table
 from .connection import Connection
 from .errors import Error, Mismatch, Refused
 from .link import Lost
@@ -87,11 +88,8 @@ class Session(Connection):
                         "end the with-block of the first one, or run.close()")
 
     def close(self, give: bool = False) -> None:
-        if give:
-            try:
-                self._give()
-            except (Error, Lost):
-                pass  # They are lost, as they would be without it.
+        if give and self._is_open:
+            self._hand_in()
         self._drop()
         self._is_open = False
         self._memory.close()
@@ -99,9 +97,26 @@ class Session(Connection):
         self._memory.numbers[memory.ROUND] = self._told_round
         self._start_counts()
 
+    def _hand_in(self) -> None:
+        """What cannot be handed in is lost, and the person hears of it."""
+        cause: object = "the node is away"
+        try:
+            self._meet_to_give()
+        except (Error, Lost) as error:
+            cause = error
+        lost = self.steps - self._given
+        is_refused = isinstance(cause, Refused) and cause.code == errors.NOT_FINITE  # perhaps a copy that it had before
+        if lost > 0 or is_refused:
+            which = f"last {lost} of {self.steps} steps" if lost > 0 else "last steps"
+            warnings.warn(f"the node does not have the {which}, and their samples are drawn again: {cause}", RuntimeWarning,
+                          stacklevel=5)
+
+    def _meet_to_give(self) -> None:
+        self._give()
+
     def _give(self) -> None:
-        if self._link is not None and self._link.is_open and self.steps > self._given:
-            self._obey(self._link.look(link.GIVE))
+        if self._link is not None and self._link.is_open and self.steps > 0:
+            self._obey(self._link.look(link.GIVE if self.steps > self._given else 0))
 
     def forget(self) -> None:
         self._drop()

@@ -172,6 +172,35 @@ class Looks(SessionTest):
         session.close(give=True) # nothing to give
         self.assertEqual(len([one for one in worker.seen if one[0] == "copy"]), 2)
 
+    def lost_at_the_end(self, session):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            session.close(give=True)
+        return " ".join(str(one.message) for one in caught)
+
+    def test_last_steps_that_the_node_does_not_take_are_told(self):
+        worker = self.worker()
+        session = self.opened()
+        session.draw(3)
+        session.step(3, 2.0)
+        worker.refusal = (7, "a weight is NaN or infinite")
+        self.assertRegex(self.lost_at_the_end(session), "the last 1 of 1 steps.* NaN or infinite")
+        worker.refusal = None
+        session = self.opened()
+        session.draw(3)
+        session.step(3, 2.0)
+        worker.due("copy")
+        session.look()
+        worker.refusal = (7, "a weight is NaN or infinite") # The answer of that look came before.
+        self.assertRegex(self.lost_at_the_end(session), "the last steps.* NaN or infinite")
+        worker.refusal = None
+        session = self.opened()
+        session.draw(3)
+        session.step(3, 2.0)
+        worker.vanish()
+        self.assertRegex(self.lost_at_the_end(session), "the last 1 of 1 steps")
+        self.assertEqual(self.lost_at_the_end(session), "")
+
     def test_a_node_that_ends_and_stays_away_ends_the_run_of_the_script(self):
         worker = self.worker()
         session = self.opened(timeout=0.3)

@@ -292,6 +292,24 @@ static void weights_that_are_no_numbers_are_not_taken(void **state)
     unmap(memory);
 }
 
+static void a_script_that_ends_hears_that_its_last_weights_are_refused(void **state)
+{
+    (void)state;
+    uint64_t index;
+    for (uint32_t steps = 1; steps <= 2; steps++) { /* The second is in no copy before the end. */
+        dpnode *const node = connected();
+        for (uint32_t i = 1; i <= steps; i++) {
+            CHECK(dpnode_draw(node, &index, 1) == 1);
+            a[0] = i == steps ? NAN : 1;
+            step(node, 1, 1.0);
+        }
+        assert_int_equal(dpnode_close(node), DPNODE_REFUSED);
+        CHECK(strstr(dpnode_problem(NULL), "NaN") != NULL);
+        wait_present(2 * steps);
+        CHECK(progress_now().steps == steps - 1);
+    }
+}
+
 /* The script's steps are told for nothing: the daemon would refuse a mean loss of none. */
 static void steps_before_another_state_are_not_told(void **state)
 {
@@ -608,6 +626,7 @@ int main(void)
         TEST_OF(packets_out_of_turn_end_the_session),
         TEST_OF(totals_that_fall_or_are_not_told_end_the_session),
         TEST_OF(weights_that_are_no_numbers_are_not_taken),
+        TEST_OF(a_script_that_ends_hears_that_its_last_weights_are_refused),
         TEST_OF(steps_before_another_state_are_not_told),
         TEST_OF(padding_of_the_vector_stays_zero),
         TEST_OF(samples_that_were_not_drawn_are_not_counted),
