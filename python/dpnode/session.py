@@ -53,9 +53,8 @@ class Session(Connection):
 
     @property
     def tokens(self) -> int:
-        if self._place is None:
-            return self.samples * (self.unit or 1)
-        return self._numbers[memory.TOKENS]
+        own = self.samples * (self.unit or 1) if self._place is None else 0
+        return self._numbers[memory.TOKENS] + own
 
     @property
     def rate(self) -> float:
@@ -92,9 +91,11 @@ class Session(Connection):
             self._hand_in()
         self._drop()
         self._is_open = False
+        last = Memory()  # What the run has told is still there to be read.
+        last.numbers[memory.ROUND], last.numbers[memory.TOKENS] = self.round, self.tokens
+        last.reals[memory.RATE] = self.rate
         self._memory.close()
-        self._memory = Memory()
-        self._memory.numbers[memory.ROUND] = self._told_round
+        self._memory = last
         self._start_counts()
 
     def _hand_in(self) -> None:

@@ -172,6 +172,17 @@ class Looks(SessionTest):
         session.close(give=True) # nothing to give
         self.assertEqual(len([one for one in worker.seen if one[0] == "copy"]), 2)
 
+    def test_what_the_run_has_told_can_be_read_after_the_end(self):
+        worker = self.worker(tokens_total=900)
+        worker.now(4, 800)
+        session = self.opened()
+        worker.now(5, 900, 0.25)
+        session.close(give=True)
+        self.assertEqual((session.round, session.tokens, session.rate, session.tokens_total), (5, 900, 0.25, 900))
+        worker.now(6, 1000, 0.125)
+        session.open()
+        self.assertEqual((session.round, session.tokens, session.rate), (6, 1000, 0.125))
+
     def lost_at_the_end(self, session):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -598,6 +609,8 @@ class Offline(SessionTest):
         self.assertEqual((sorted(drawn[:10]), sorted(drawn[10:20])), (list(range(10)), list(range(10))))
         session.step(25, 1.0)
         self.assertEqual((session.tokens, session.over, session.round), (25, False, 0))
+        session.close()
+        self.assertEqual(session.tokens, 25)
 
     def test_a_closed_session_counts_and_says_nothing(self):
         worker = self.worker()
