@@ -197,7 +197,12 @@ class DiLoCo:
     @property
     def should_stop(self) -> bool:
         """The run has the tokens that it was planned for, or the node has ended and stays away."""
-        return self._session.over or 0 < self.tokens_total <= self.tokens
+        return self.node_ended or 0 < self.tokens_total <= self.tokens
+
+    @property
+    def node_ended(self) -> bool:
+        """The node has ended and stayed away for the timeout. The run may go on without it."""
+        return self._session.over
 
     @property
     def paused(self) -> bool:

@@ -346,6 +346,18 @@ class Troubles(DiLoCoTest):
             worker.due("add", [1, 1])
             self.assertIn("weight was replaced", str(self.fails(dpnode.Mismatch, self.optimizer.step)))
 
+    def test_the_end_of_the_node_is_told_from_the_end_of_the_run(self):
+        for tokens, node_ends in ((900, False), (100, True)):
+            worker = self.worker(tokens_total=900)
+            with self.run_of(timeout=0.3) as run:
+                worker.now(3, tokens)
+                if node_ends:
+                    worker.over()
+                run.look()
+                self.assertTrue(run.should_stop)
+            self.assertEqual((run.should_stop, run.node_ended, run.tokens), (True, node_ends, tokens))
+            worker.close()
+
     def test_an_exception_in_the_loop_closes_the_connection(self):
         worker = self.worker()
         said = io.StringIO()
