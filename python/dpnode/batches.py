@@ -13,28 +13,38 @@ from .state import State
 class Batches:
     """An endless batch sampler: lists of indices, drawn from the node in the process that iterates, until the run is over.
 
-    drawn: of each batch that was given out and not taken yet, the generation of its connection and its
-    size. After a reconnect the batches of before are stale: their samples are drawn again by somebody.
+    drawn: the batches that were given out and not taken yet, each with the generation of its connection. After a
+    reconnect the batches of before are stale: their samples are drawn again by somebody. What a loader has fetched
+    ahead and nobody takes, as it begins anew or is gone, is drawn next.
     """
 
     def __init__(self, session: State, batch_size: int) -> None:
+        self._drawn: Deque[Tuple[int, List[int]]] = collections.deque()
         self._session = session
         self.batch_size = whole("batch_size", batch_size, 1)
-        self._drawn: Deque[Tuple[int, int]] = collections.deque()
+
+    def __del__(self) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
+        while self._drawn:
+            self._session.give_back(*self._drawn.pop())
 
     def __iter__(self) -> Iterator[List[int]]:
-        self._drawn.clear()
+        self._give_back()
         while not self._session.over:
             indices = self._session.draw(self.batch_size)
             if not indices:
                 return
-            self._drawn.append((self._session.generation, len(indices)))
+            self._drawn.append((self._session.generation, indices))
             yield indices
 
     def take(self) -> int:
-        """The samples of the oldest batch not taken yet; 0 if it is stale."""
-        generation, size = self._drawn.popleft()
-        return size if generation == self._session.generation else 0
+        """The samples of the oldest batch not taken yet; 0 if it is stale, or if there is none."""
+        if not self._drawn:
+            return 0
+        generation, indices = self._drawn.popleft()
+        return len(indices) if generation == self._session.generation else 0
 
 
 def check_length(session: State, dataset: Sized) -> None:

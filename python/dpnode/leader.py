@@ -242,6 +242,9 @@ class Leader(Session):
             del self._dealt[:take]
         return drawn
 
+    def give_back(self, generation: int, indices: List[int]) -> None:
+        pass
+
     def _deal(self, n: int) -> None:
         """Draws for all ranks, and some in advance."""
         hub = self._hub

@@ -9,7 +9,7 @@ import torch.utils.data
 
 from .arguments import whole
 from .batches import Batches, check_length
-from .errors import Mismatch
+from .errors import Error, Mismatch
 from .state import State
 
 # Arguments of DataLoader that say which samples come in which order. The run says so.
@@ -57,8 +57,10 @@ class Shard:
             except StopIteration:
                 self._going = None
                 return
-            except BaseException:
+            except BaseException as error:
                 self._going = None  # An iterator that has raised may have lost a batch.
+                if isinstance(error, Exception) and not isinstance(error, Error):
+                    self._took(self._batches.take())  # It cannot be loaded, and would fail again.
                 raise
             samples = self._batches.take()
             if samples > 0:

@@ -20,7 +20,7 @@ import random
 import threading
 import time
 import warnings
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, List, Optional, Tuple
 
 from . import errors, link, memory, table
 from .connection import Connection
@@ -44,6 +44,7 @@ class Session(Connection):
         super().__init__(tensors, place, timeout, unit, sync_every)
         self._wait_while_paused = wait_while_paused
         self._offline_order: Optional[Iterator[int]] = None
+        self._returned: List[Tuple[int, List[int]]] = []  # of batches that nobody took, the newest first
         self._next_check = 0.0
 
     @property
@@ -224,6 +225,10 @@ class Session(Connection):
         if self._place is None:
             return self._draw_offline(n)
         drawn: List[int] = []
+        while self._returned:
+            generation, indices = self._returned.pop(0)
+            if generation == self.generation:
+                self._reserve[:0] = indices
         while len(drawn) < n and not self.over:
             if not self._reserve:
                 generation = self.generation
@@ -234,6 +239,10 @@ class Session(Connection):
             drawn += self._reserve[:take]
             del self._reserve[:take]
         return drawn
+
+    def give_back(self, generation: int, indices: List[int]) -> None:
+        if self._place is not None:
+            self._returned.append((generation, indices))
 
     def _fetch(self, n: int) -> None:
         """Draws at least one index, and some in advance: an answer takes longer than a batch of a small model."""

@@ -97,6 +97,10 @@ class State:
         """The next n indices into the data set, in the order of use; fewer only when the run is over."""
         raise NotImplementedError
 
+    def give_back(self, generation: int, indices: List[int]) -> None:
+        """Samples that were drawn in that generation, and will not be used: they are drawn next. May be called at any moment.
+        Ranks keep none, as not all may have dropped the same ones."""
+
     def cover(self, samples: int) -> bool:
         """Draws without looking at the indices until a step of so many more samples is covered. False: the node came back
         meanwhile, and its weights have replaced what the step did."""

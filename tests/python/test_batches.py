@@ -33,6 +33,33 @@ class BatchesTest(kit.Test):
         next(going)
         self.assertEqual([batches.take(), batches.take()], [0, 4])
 
+    def test_batches_that_a_loader_has_fetched_ahead_and_dropped_are_drawn_next(self):
+        worker = self.worker(samples=100000)
+        session = self.opened()
+        trained = []
+        for epoch in range(3):
+            batches = Batches(session, 4)
+            for _ in range(2): # The second iteration begins the same loader anew.
+                going = iter(batches)
+                ahead = [next(going) for _ in range(8)]
+                for _ in range(5):
+                    trained += ahead.pop(0)
+                    ahead.append(next(going))
+                    session.step(batches.take(), 0.0)
+        self.assertEqual(trained, [(7 * i) % 100000 for i in range(session.samples)])
+        self.assertEqual(len(trained), 3 * 2 * 5 * 4)
+
+    def test_batches_of_before_a_reconnect_do_not_come_back(self):
+        worker = self.worker()
+        session = self.opened()
+        going = iter(Batches(session, 4))
+        next(going)
+        worker.vanish()
+        worker.listen()
+        session.look()
+        del going
+        self.assertEqual(session.draw(2), [(7 * i) % 100 for i in range(256, 258)])
+
     def test_they_end_with_the_run(self):
         worker = self.worker()
         session = self.opened()

@@ -248,6 +248,34 @@ class Data(DiLoCoTest):
             self.assertEqual((epochs, len(shard)), ([[[0, 7], [14, 21]], [[28, 35], [42, 49]]], 2))
             self.assertRaises(TypeError, len, run.shard(Pairs()))
 
+    def test_a_batch_that_cannot_be_loaded_is_passed_over(self):
+        worker = self.worker()
+
+        class Bad(Pairs):
+            def __getitem__(self, index):
+                if index == 28:
+                    raise ValueError("this file is broken")
+                return super().__getitem__(index)
+
+        seen = []
+        with self.run_of() as run:
+            for workers in (0, 2):
+                shard = run.shard(Bad(), batch_size=2, num_workers=workers)
+                while len(seen) < 8:
+                    try:
+                        for batch in shard:
+                            seen += batch.flatten().tolist()
+                            self.train(batch)
+                            if len(seen) == 8:
+                                break
+                    except ValueError:
+                        pass
+                self.assertEqual(seen, [(7 * i) % 100 for i in (0, 1, 2, 3, 6, 7, 8, 9)])
+                del seen[:], shard
+                run.close()
+                worker.next_index = 0
+                run.open()
+
     def test_a_collate_function_and_a_batch_of_one_are_those_of_a_loader(self):
         self.worker()
         with self.run_of() as run:
