@@ -62,6 +62,7 @@ class Callback(TrainerCallback):
         self._samples = 0  # since the last step
         self._left = 0  # in this epoch
         self._length = 0
+        self._batch_size = 0
         self._stepped = False
         self.run: Optional[DiLoCo] = None
 
@@ -74,7 +75,8 @@ class Callback(TrainerCallback):
         self.run = DiLoCo(kwargs["model"], **self._arguments)
         self.run.open()
         loader = kwargs["train_dataloader"]
-        self._length = 0
+        self._length = self._samples = 0
+        self._batch_size = _batch_size(loader) or args.train_batch_size  # auto_find_batch_size leaves args as they are.
         if self._leases:
             self._lease(loader, args.world_size)
 
@@ -100,15 +102,15 @@ class Callback(TrainerCallback):
         self._left = self._length
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._take(args)
+        self._take()
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._stepped = True
-        self._step(args)
+        self._step()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not self._stepped:
-            self._step(args)  # A Trainer of before 2024 has no on_optimizer_step.
+            self._step()  # A Trainer of before 2024 has no on_optimizer_step.
         self._stepped = False
         if self.run is not None and self.run.should_stop:
             control.should_training_stop = True
@@ -122,14 +124,19 @@ class Callback(TrainerCallback):
             # The best checkpoint's weights, which are loaded by now, are no work on the run's.
             self.run.close(give=not args.load_best_model_at_end)
 
-    def _take(self, args: Any) -> None:
+    def _take(self) -> None:
         """Counts one batch; the last of an epoch may be smaller."""
-        size = min(args.train_batch_size, self._left) if self._length > 0 else args.train_batch_size
+        size = min(self._batch_size, self._left) if self._length > 0 else self._batch_size
         self._left -= size
         self._samples += size
 
-    def _step(self, args: Any) -> None:
-        self._take(args)
+    def _step(self) -> None:
+        self._take()
         samples, self._samples = self._samples, 0
         if self.run is not None:
             self.run.step(samples)
+
+
+def _batch_size(loader: Any) -> Any:
+    """None if the loader does not say."""
+    return getattr(getattr(loader, "batch_sampler", None), "batch_size", None) or getattr(loader, "batch_size", None)

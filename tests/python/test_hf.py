@@ -104,6 +104,20 @@ class Trainer(kit.Test):
         self.assertEqual(worker.header()[:2], (6, 24))
 
 
+    def test_a_smaller_batch_size_that_the_trainer_finds_is_counted(self):
+        worker = self.worker(samples=100)
+        trainer = self.trainer(per_device_train_batch_size=8, auto_find_batch_size=True)
+        forward = trainer.model.forward
+
+        def narrow(x):
+            if len(x) > 4:
+                raise RuntimeError("CUDA out of memory.")
+            return forward(x)
+
+        trainer.model.forward = narrow
+        trainer.train()
+        self.assertEqual(worker.header()[:2], (6, 24))
+
     def test_a_training_that_raised_can_begin_again(self):
         worker = self.worker()
 
