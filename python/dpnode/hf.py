@@ -79,6 +79,7 @@ class Callback(TrainerCallback):
         self._batch_size = _batch_size(loader) or args.train_batch_size  # auto_find_batch_size leaves args as they are.
         if self._leases:
             self._lease(loader, args.world_size)
+            args.ignore_data_skip = True  # A training that is resumed has no samples to skip: the run gives the next ones.
 
     def _lease(self, loader: Any, ranks: int) -> None:
         """Of several ranks each draws its own samples, as many as each other one in an epoch."""

@@ -104,6 +104,18 @@ class Trainer(kit.Test):
         self.assertEqual(worker.header()[:2], (6, 24))
 
 
+    def test_a_training_that_is_resumed_goes_on_with_the_next_samples_of_the_run(self):
+        worker = self.worker(samples=100)
+        trainer = self.trainer(max_steps=3, save_strategy="steps", save_steps=3)
+        trainer.train()
+        worker.next_index = 12  # What was drawn ahead is drawn again.
+        trainer.args.max_steps = 6
+        del trainer.train_dataset.taken[:]
+        trainer.train(resume_from_checkpoint=True)
+        self.assertEqual(trainer.state.global_step, 6)
+        self.assertEqual(trainer.train_dataset.taken[:12], [(7 * i) % 100 for i in range(12, 24)])
+        self.assertEqual(worker.header()[:2], (3, 12))
+
     def test_a_smaller_batch_size_that_the_trainer_finds_is_counted(self):
         worker = self.worker(samples=100)
         trainer = self.trainer(per_device_train_batch_size=8, auto_find_batch_size=True)
