@@ -235,11 +235,12 @@ class DiLoCo:
 
     def _count(self, samples: Optional[int], loss: Any) -> None:
         session = self._session
-        pending = self._pending if self._generation == session.generation else 0
-        self._pending = 0
+        pending, self._pending = self._pending, 0
         if loss is not None:
             self._losses.tell(loss)
         if samples is None:
+            if pending > 0 and self._generation != session.generation:
+                return  # The node came back meanwhile, and somebody draws these samples again.
             samples = pending or self._samples_per_step or 0
         if session.cover(samples):
             session.step(samples, self._losses.of_step())

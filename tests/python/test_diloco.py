@@ -356,6 +356,20 @@ class Troubles(DiLoCoTest):
             self.train(torch.ones(1, 1))
             self.assertEqual(worker.seen[-1][:3], ("copy", 1, 4))
 
+    def test_a_step_on_samples_of_before_a_restart_is_not_counted(self):
+        worker = self.worker()
+        with self.run_of() as run:
+            going = iter(run.shard(Pairs(), batch_size=4))
+            batch = next(going)
+            worker.vanish()
+            worker.listen()
+            run.look()
+            worker.due("copy")
+            self.train(batch)
+            self.assertEqual((worker.connections, worker.header()[:2]), (2, (0, 0)))
+            self.train(next(going))
+            self.assertEqual(worker.seen[-1][:3], ("copy", 1, 4))
+
     def test_weights_that_are_not_finite_name_their_parameter(self):
         worker = self.worker()
         with self.run_of(samples_per_step=1):
