@@ -128,7 +128,7 @@ iter_num = 0
 best_val_loss = math.inf
 t0 = time.time()
 while True:
-    lr = get_lr(max(iter_num, run.tokens // tokens_per_iter))
+    lr = min(get_lr(iter_num), get_lr(max(iter_num, run.tokens // tokens_per_iter)))
     for group in optimizer.param_groups:
         group["lr"] = lr
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """docs/PYTORCH.md: the code after "# after" of each guide trains, and the shown difference of nanogpt.py is the true one."""
 
+import ast
 import difflib
+import math
 import os
 import re
 import types
@@ -146,6 +148,25 @@ class NanoGpt(kit.Test):
         removed = [line for line in true if line.startswith("-")]
         self.assertLessEqual(len(removed), len(added))
         self.assertLessEqual(len(added), LINES_CHANGED_MAX)
+
+    def test_one_who_comes_late_warms_up_by_its_own_steps(self):
+        tree = ast.parse(read(os.path.join(EXAMPLES, "nanogpt_dpnode.py")))
+        needed = [node for node in tree.body if getattr(node, "name", "") == "get_lr"
+                  or isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
+        scope = {"math": math}
+        exec(compile(ast.Module(needed, []), "nanogpt", "exec"), scope)
+        rate = next(ast.Expression(node.value) for node in ast.walk(tree)
+                    if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "lr")
+
+        def rate_at(own, of_run):
+            run = types.SimpleNamespace(tokens=of_run)
+            return eval(compile(rate, "nanogpt", "eval"), {**scope, "iter_num": own, "tokens_per_iter": 1, "run": run})
+
+        highest, warm_up = scope["learning_rate"], scope["warmup_iters"]
+        self.assertAlmostEqual(rate_at(0, 1000), highest / (warm_up + 1))
+        self.assertAlmostEqual(rate_at(0, 0), highest / (warm_up + 1))
+        self.assertEqual(rate_at(warm_up, 1000), scope["get_lr"](1000))
+        self.assertEqual(rate_at(1000, warm_up), scope["get_lr"](1000))
 
 
 if __name__ == "__main__":
