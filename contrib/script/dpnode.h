@@ -8,6 +8,7 @@
  *     dpnode *run;
  *     if (dpnode_open(&run, NULL, tensors, 2) != DPNODE_OK) {
  *         fprintf(stderr, "%s\n", dpnode_problem(NULL));
+ *         return 1;
  *     }
  *     while (dpnode_draw(run, indices, BATCH) == BATCH) {
  *         double loss = step_of_your_optimizer(indices);
@@ -50,7 +51,8 @@ typedef enum dpnode_status {
 } dpnode_status;
 
 /* Connects to the node and fills the tensors with the run's weights. path: of script.sock, or of the
- * node's directory; NULL: $DPNODE_DIR, else the default directory of the user. */
+ * node's directory; NULL: $DPNODE_DIR, else the default directory of the user. *run is NULL if it
+ * fails. */
 dpnode_status dpnode_open(dpnode **run, const char *path, const dpnode_tensor *tensors, size_t n);
 /* Hands in the steps that the node has not taken yet, and ends the connection. Returns DPNODE_OK, or
  * why the node does not have them. Accepts NULL. */
@@ -311,7 +313,8 @@ static int dpnode_table(const dpnode *run)
 static dpnode_status dpnode_connect(dpnode *run, const char *path)
 {
     struct sockaddr_un address;
-    const char *dir = path != NULL ? path : getenv("DPNODE_DIR");
+    const char *set = getenv("DPNODE_DIR");
+    const char *dir = path != NULL ? path : set != NULL && set[0] != '\0' ? set : NULL;
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     char text[4096];
@@ -321,7 +324,7 @@ static dpnode_status dpnode_connect(dpnode *run, const char *path)
         snprintf(text, sizeof text, "%s%s", dir, whole ? "" : "/script.sock");
     } else if (geteuid() == 0) {
         snprintf(text, sizeof text, "/var/lib/dpnode/script.sock");
-    } else if (state != NULL && state[0] != '\0') {
+    } else if (state != NULL && state[0] == '/') {
         snprintf(text, sizeof text, "%s/dpnode/script.sock", state);
     } else {
         snprintf(text, sizeof text, "%s/.local/state/dpnode/script.sock", home != NULL ? home : "");
@@ -466,6 +469,7 @@ dpnode_status dpnode_open(dpnode **run, const char *path, const dpnode_tensor *t
 {
     dpnode *made = (dpnode *)calloc(1, sizeof *made);
     dpnode_status status = DPNODE_NO_MEMORY;
+    *run = NULL;
     if (made == NULL) {
         snprintf(dpnode_last_problem, sizeof dpnode_last_problem, "no memory");
         return status;

@@ -299,6 +299,24 @@ static void the_door_replaces_what_a_dead_one_left(void **state)
     dpnode_close(connected());
 }
 
+static void an_empty_variable_is_no_directory_and_no_run_is_returned(void **state)
+{
+    (void)state;
+    static char elsewhere[] = "elsewhere";
+    dpnode *node = (dpnode *)(void *)elsewhere;
+    const char *const before = getenv("DPNODE_DIR");
+    setenv("DPNODE_DIR", "", 1);
+    assert_int_equal(dpnode_open(&node, NULL, tensors, 0), DPNODE_BAD_MODEL);
+    CHECK(node == NULL);
+    CHECK(dpnode_open(&node, NULL, tensors, 3) != DPNODE_OK); /* a node of this machine refuses */
+    CHECK(strstr(dpnode_problem(NULL), " /script.sock") == NULL);
+    if (before != NULL) {
+        setenv("DPNODE_DIR", before, 1);
+    } else {
+        unsetenv("DPNODE_DIR");
+    }
+}
+
 static void a_file_in_the_way_is_named(void **state)
 {
     (void)state;
@@ -338,6 +356,7 @@ int main(void)
         TEST_OF(a_step_waits_while_the_node_is_paused),
         TEST_OF(the_door_closes_under_a_script),
         TEST_OF(the_door_replaces_what_a_dead_one_left),
+        TEST_OF(an_empty_variable_is_no_directory_and_no_run_is_returned),
         TEST_OF(a_file_in_the_way_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
