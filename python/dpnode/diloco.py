@@ -36,8 +36,8 @@ LOSSES_FETCHED = 32
 class DiLoCo:
     """A run of dpnode in this script.
 
-    model: a module, or names and tensors (a dict, or model.named_parameters()). Parameters with requires_grad
-    travel, tied ones once.
+    model: a module, or names and tensors (a dict, or named_parameters() of the plain module). Parameters with
+    requires_grad travel, tied ones once.
     optimizer: a look follows each of its steps; of several, each step of the last. None: the script calls step.
     unit: tokens that a sample counts as; a run says this itself, and one that says another number is refused.
     samples_per_step: counted for each step, for loops that do not iterate over shard.

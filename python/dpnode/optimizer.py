@@ -15,7 +15,8 @@ class Optimizer(torch.optim.Optimizer):
     """Wraps a PyTorch optimizer and takes part in the run of this machine's node.
 
     optimizer: one, or a function that makes one from parameters.
-    params: parameters with names, as model.named_parameters(), or the model itself; names are what members agree on.
+    params: the model itself, or parameters with names, as named_parameters() of the plain one; names are what members agree
+    on.
     batch_size_per_step: samples of each step, if step is given no other number.
     scheduler: one, or a function that makes one from the optimizer; stepped once in each round.
     Other arguments as in DiLoCo: dir, timeout, unit, buffers, offline, wait_while_paused.
