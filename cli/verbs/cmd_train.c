@@ -102,7 +102,7 @@ static void print_end(training *t, const json_t *e)
     dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
     if (dp_json_flag(e, "early") == 1) {
         printf("%s ended early: the held-out loss has not fallen since step %lld (--patience); to "
-               "train on: dpnode train --resume --out %s\n",
+               "train on: dpnode train --resume --patience 0 --out %s\n",
                dp_print_mark(true), dp_json_int(json_object_get(e, "best"), "step", 0), t->folder);
     }
     if (t->stopped) {

@@ -25,6 +25,7 @@ enum {
 
 typedef struct solo {
     const dp_standalone_job *job;
+    dp_standalone_options options; /* complete from start on */
     dp_standalone_folder folder;
     dp_trainer *trainer;
     dp_standalone_head head; /* of the newest checkpoint */
@@ -217,8 +218,9 @@ static dp_status begin(solo *s, dp_why *why)
     s->head = (dp_standalone_head){.manifest = s->folder.hash, .rows = rows};
     DP_TRY(open_trainer(s, why));
     DP_TRY(first_weights(s, why));
-    return save(s,
-                why); /* From here on there is something to resume, and room for it on the disk. */
+    DP_TRY(dp_standalone_options_keep(&s->options, s->folder.path, why));
+    /* From here on there is something to resume, and room for it on the disk. */
+    return save(s, why);
 }
 
 /* The newest checkpoint that is whole; of the others it is told why not. */
@@ -261,6 +263,10 @@ static dp_status start(solo *s, dp_why *why)
     const dp_standalone_job *const job = s->job;
     DP_TRY(dp_standalone_folder_lock(&s->folder, job->folder, !job->resume, why));
     if (job->resume) {
+        dp_standalone_options_inherit(&s->options, s->folder.path);
+    }
+    dp_standalone_options_complete(&s->options);
+    if (job->resume) {
         DP_TRY(dp_standalone_folder_open(&s->folder, why));
         if (job->manifest.size > 0) {
             DP_TRY(dp_standalone_folder_same(&s->folder, job->manifest, why));
@@ -275,7 +281,8 @@ static dp_status start(solo *s, dp_why *why)
         DP_TRY(begin(s, why));
     }
     const uint64_t each = dp_trainer_batch_losses(s->trainer);
-    s->target = job->steps != 0 ? job->steps : (s->folder.manifest.total_tokens + each - 1) / each;
+    s->target = s->options.steps != 0 ? s->options.steps
+                                      : (s->folder.manifest.total_tokens + each - 1) / each;
     return DP_OK;
 }
 
@@ -295,20 +302,20 @@ static void take_up_best(solo *s)
 
 static dp_status plan_validation(solo *s, dp_why *why)
 {
-    const dp_standalone_val *const val = &s->job->val;
+    const dp_standalone_options *const o = &s->options;
     const dp_manifest *const m = &s->folder.manifest;
-    if (val->off) {
+    if (o->val_steps == 0) {
         return DP_OK;
     }
     if (m->val_per_mille == 0) {
-        return val->steps == 0 && val->patience == 0
+        return o->val_steps == DP_STANDALONE_UNSET && o->patience == 0
                    ? DP_OK
                    : dp_why_set(why, DP_BADARG,
                                 "the run holds nothing out (data.val is 0), so nothing can be "
                                 "validated");
     }
     const uint64_t tokens = dp_manifest_tokens(m);
-    s->val_every = dp_standalone_val_steps(val, s->target, batch_tokens(s),
+    s->val_every = dp_standalone_val_steps(o, s->target, batch_tokens(s),
                                            tokens - dp_samples_training(tokens, m->val_per_mille));
     take_up_best(s);
     return DP_OK;
@@ -335,11 +342,9 @@ static void keep_best(solo *s)
 /* *ends: nothing gets better. */
 static dp_status validate(solo *s, uint64_t step, bool *ends, dp_why *why)
 {
-    const dp_standalone_val *const val = &s->job->val;
     const double start = now_s();
     dp_trainer_score score = {.loss = (double)NAN};
-    const dp_status status = dp_trainer_eval(
-        s->trainer, NULL, val->tokens != 0 ? val->tokens : DP_STANDALONE_VAL_TOKENS, &score);
+    const dp_status status = dp_trainer_eval(s->trainer, NULL, s->options.val_tokens, &score);
     if (status == DP_NOTFOUND) { /* Fewer tokens than a window. */
         s->val_every = 0;
         return DP_OK;
@@ -358,7 +363,7 @@ static dp_status validate(solo *s, uint64_t step, bool *ends, dp_why *why)
     }
     event.took_s = now_s() - start;
     tell(s, &event);
-    *ends = dp_standalone_val_ends(val, &s->best, step, s->val_every);
+    *ends = dp_standalone_val_ends(&s->options, &s->best, step, s->val_every);
     return DP_OK;
 }
 
@@ -378,9 +383,9 @@ static void told_step(solo *s, double took_s)
 
 static bool save_is_due(const solo *s, uint64_t steps)
 {
-    const dp_standalone_job *const job = s->job;
-    return (job->save_steps != 0 && steps % job->save_steps == 0) ||
-           (job->save_s != 0 && now_s() - s->saved_at >= (double)job->save_s);
+    const dp_standalone_options *const o = &s->options;
+    return (o->save_steps != 0 && steps % o->save_steps == 0) ||
+           (o->save_s != 0 && now_s() - s->saved_at >= (double)o->save_s);
 }
 
 /* Behind a step: figures and checkpoints. */
@@ -461,6 +466,7 @@ static dp_status train(solo *s, dp_why *why)
     bool early = false;
     DP_TRY(start(s, why));
     DP_TRY(plan_validation(s, why));
+    DP_TRY(dp_standalone_options_keep(&s->options, s->folder.path, why));
     const dp_model_config config = dp_manifest_model(&s->folder.manifest);
     const bool exports = can_export(s, &config);
     dp_standalone_event event = event_of(s, DP_STANDALONE_START);
@@ -506,7 +512,8 @@ static dp_status blame(const solo *s, dp_status status, dp_why *why)
 
 dp_status dp_standalone_train(const dp_standalone_job *job, dp_why *why)
 {
-    solo s = {.job = job, .folder = {.lock = -1}, .threads = threads_of(job)};
+    solo s = {
+        .job = job, .options = job->options, .folder = {.lock = -1}, .threads = threads_of(job)};
     const dp_status status = blame(&s, train(&s, why), why);
     dp_trainer_close(s.trainer);
     dp_standalone_folder_close(&s.folder);

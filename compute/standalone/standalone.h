@@ -9,6 +9,7 @@
  *   FOLDER/step-*.ckpt         checkpoints (standalone_file.h)
  *   FOLDER/best-*.ckpt         the checkpoint of the lowest held-out loss, and best.json with that
  *                              loss (standalone_val.h)
+ *   FOLDER/options.json        how long it goes on, as the user said (standalone_options.h)
  *   FOLDER/lock                held by the process that trains here
  *   FOLDER/model/              in Hugging Face's layout, once all steps are done, if transformers
  *                              have a class for it; with adapters, those alone, as peft has them
@@ -76,7 +77,8 @@ typedef struct dp_standalone_job {
     const char *weights; /* first weights (prepare.h); NULL: from the seed; ignored with resume */
     bool skip_bad_lines; /* the same (prepare.h) */
     const char *folder;
-    uint64_t steps; /* in all; 0: up to train.total_tokens of the manifest */
+    /* Those that are unset are the folder's with resume; the rest has the defaults. */
+    dp_standalone_options options;
     size_t threads; /* of all processes; 0: the default of the machine */
     /* Process group (process_group.h), whose processes share the threads; the bits depend on its
      * gradient lanes. NULL: one process. */
@@ -84,9 +86,6 @@ typedef struct dp_standalone_job {
     /* Of a micro-batch; 0: about 2,048 tokens, on a card 8,192 or as many as fit. With resume: as
      * at the start of the run. */
     uint32_t rows;
-    uint64_t save_steps; /* steps between checkpoints; 0: by time only */
-    uint64_t save_s;     /* also a checkpoint after so many seconds; 0: never */
-    dp_standalone_val val;
     bool resume;
     const dp_backend *backend; /* NULL: the CPU */
     uint32_t device;           /* of the backend */
@@ -95,7 +94,7 @@ typedef struct dp_standalone_job {
     void *context;
 } dp_standalone_job;
 
-/* Trains up to the target, or until stop returns true, or as val says. Measures the loss of
+/* Trains up to the target, or until stop returns true, or as options say. Measures the loss of
  * held-out text on the way, and a last time at the target, unless the run holds nothing out; a
  * checkpoint of the best that cannot be saved is told by a note, and training goes on. With
  * resume: from the newest valid checkpoint. DP_EXISTS: the folder holds a run, and resume is

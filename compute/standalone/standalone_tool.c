@@ -18,9 +18,6 @@
 #include "compute/machine/tool.h"
 #include "compute/standalone/standalone.h"
 
-enum { SAVE_SECONDS = 300 };
-#define VAL_AUTO UINT64_MAX
-
 static volatile sig_atomic_t stopping;
 
 static void on_signal(int number)
@@ -69,16 +66,11 @@ typedef struct arguments {
     const char *data;
     const char *from;
     const char *backend;
-    uint64_t steps;
     uint64_t threads;
     uint64_t processes; /* 0: not told */
     uint64_t rows;
-    uint64_t save_steps;
-    uint64_t save_s;
     uint64_t tokens;
-    uint64_t val_steps; /* 0: never; VAL_AUTO: chosen */
-    uint64_t val_tokens;
-    uint64_t patience;
+    dp_standalone_options options;
     bool best;
     bool resume;
     bool skip_bad_lines;
@@ -109,15 +101,15 @@ static bool parse(int argc, char **argv, arguments *args)
         int option;
         uint64_t most;
         uint64_t *value;
-    } numbers[] = {{'s', UINT32_MAX, &args->steps},
+    } numbers[] = {{'s', UINT32_MAX, &args->options.steps},
                    {'p', DP_POOL_THREADS_MAX, &args->threads},
                    {'r', DP_GPT_ROWS_MAX, &args->rows},
-                   {'e', UINT32_MAX, &args->save_steps},
+                   {'e', UINT32_MAX, &args->options.save_steps},
                    {'o', DP_PROCESS_BARRIER_PROCESSES_MAX, &args->processes},
-                   {'c', UINT32_MAX, &args->save_s},
-                   {'v', UINT32_MAX, &args->val_steps},
-                   {'V', UINT32_MAX, &args->val_tokens},
-                   {'P', UINT32_MAX, &args->patience},
+                   {'c', UINT32_MAX, &args->options.save_s},
+                   {'v', UINT32_MAX, &args->options.val_steps},
+                   {'V', UINT32_MAX, &args->options.val_tokens},
+                   {'P', UINT32_MAX, &args->options.patience},
                    {'n', UINT64_MAX, &args->tokens}};
     int option;
     bool good = true;
@@ -314,27 +306,20 @@ static dp_status train(const arguments *args, dp_process_group *team, dp_why *wh
     }
     leave_to_cpu(args, dp_buf_view(&manifest), &choice);
     dp_process_group_take_choice(team, &choice, note);
-    const dp_standalone_job job = {
-        .manifest = dp_buf_view(&manifest),
-        .text = args->text,
-        .weights = args->from,
-        .skip_bad_lines = args->skip_bad_lines,
-        .backend = choice.backend,
-        .device = choice.device,
-        .folder = args->folder,
-        .steps = args->steps,
-        .threads = (size_t)args->threads,
-        .team = team,
-        .rows = (uint32_t)args->rows,
-        .save_steps = args->save_steps,
-        .save_s = args->save_s,
-        .val = {.off = args->val_steps == 0,
-                .steps = args->val_steps == VAL_AUTO ? 0 : args->val_steps,
-                .tokens = args->val_tokens,
-                .patience = args->patience},
-        .resume = args->resume,
-        .tell = tell,
-        .stop = stop};
+    const dp_standalone_job job = {.manifest = dp_buf_view(&manifest),
+                                   .text = args->text,
+                                   .weights = args->from,
+                                   .skip_bad_lines = args->skip_bad_lines,
+                                   .backend = choice.backend,
+                                   .device = choice.device,
+                                   .folder = args->folder,
+                                   .options = args->options,
+                                   .threads = (size_t)args->threads,
+                                   .team = team,
+                                   .rows = (uint32_t)args->rows,
+                                   .resume = args->resume,
+                                   .tell = tell,
+                                   .stop = stop};
     if (status == DP_OK) {
         status = dp_standalone_train(&job, why);
     }
@@ -344,7 +329,7 @@ static dp_status train(const arguments *args, dp_process_group *team, dp_why *wh
 
 int dp_standalone_tool_train(int argc, char **argv)
 {
-    arguments args = {.save_s = SAVE_SECONDS, .val_steps = VAL_AUTO};
+    arguments args = {.options = dp_standalone_options_none()};
     dp_why why = {{0}};
     if (!parse(argc, argv, &args) || args.data != NULL || args.best ||
         (!args.resume && (args.manifest == NULL || args.text == NULL))) {

@@ -14,14 +14,13 @@ enum {
     BYTES_MAX = 4096 /* of best.json */
 };
 
-uint64_t dp_standalone_val_steps(const dp_standalone_val *val, uint64_t target,
+uint64_t dp_standalone_val_steps(const dp_standalone_options *options, uint64_t target,
                                  uint64_t batch_tokens, uint64_t held)
 {
-    if (val->steps != 0) {
-        return val->steps;
+    if (options->val_steps != DP_STANDALONE_UNSET) {
+        return options->val_steps;
     }
-    const uint64_t limit = val->tokens != 0 ? val->tokens : DP_STANDALONE_VAL_TOKENS;
-    const uint64_t tokens = held < limit ? held : limit;
+    const uint64_t tokens = held < options->val_tokens ? held : options->val_tokens;
     const uint64_t part = target / TIMES;
     const uint64_t cost = TIMES * tokens / (FORWARD * batch_tokens) + 1;
     return part > cost ? part : cost;
@@ -36,11 +35,11 @@ bool dp_standalone_best_take(dp_standalone_best *best, uint64_t step, const dp_t
     return true;
 }
 
-bool dp_standalone_val_ends(const dp_standalone_val *val, const dp_standalone_best *best,
+bool dp_standalone_val_ends(const dp_standalone_options *options, const dp_standalone_best *best,
                             uint64_t step, uint64_t every)
 {
-    return val->patience != 0 && best->known && step > best->step &&
-           (step - best->step) / every >= val->patience;
+    return options->patience != 0 && best->known && step > best->step &&
+           (step - best->step) / every >= options->patience;
 }
 
 /* ---- the file ---- */

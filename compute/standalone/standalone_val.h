@@ -8,19 +8,10 @@
 #ifndef DP_COMPUTE_STANDALONE_STANDALONE_VAL_H
 #define DP_COMPUTE_STANDALONE_STANDALONE_VAL_H
 
+#include "compute/standalone/standalone_options.h"
 #include "compute/trainer/trainer.h"
 
 #define DP_STANDALONE_BEST_FILE "best.json"
-
-/* As the user has it. */
-typedef struct dp_standalone_val {
-    bool off;          /* no validation at all */
-    uint64_t steps;    /* between two; 0: chosen by dp_standalone_val_steps */
-    uint64_t tokens;   /* limit of one, rounded up to whole windows; 0: DP_STANDALONE_VAL_TOKENS */
-    uint64_t patience; /* validations without a better one that end training; 0: never */
-} dp_standalone_val;
-
-enum { DP_STANDALONE_VAL_TOKENS = 65536 };
 
 typedef struct dp_standalone_best {
     bool known;
@@ -30,15 +21,15 @@ typedef struct dp_standalone_best {
 
 /* Steps between two validations: those of the user, else a twentieth of the target, but at least so
  * many that validations take about a twentieth of the time: a token costs a third of one in a step
- * (forward without backward). held: held-out tokens of the run. */
-uint64_t dp_standalone_val_steps(const dp_standalone_val *val, uint64_t target,
+ * (forward without backward). held: held-out tokens of the run. options are complete. */
+uint64_t dp_standalone_val_steps(const dp_standalone_options *options, uint64_t target,
                                  uint64_t batch_tokens, uint64_t held);
 /* Takes a measurement at a step. True: it is the best so far; of equal ones the first is. A loss
  * that is not finite is never the best. */
 bool dp_standalone_best_take(dp_standalone_best *best, uint64_t step,
                              const dp_trainer_score *score);
 /* True if training ends after the validation at a step. */
-bool dp_standalone_val_ends(const dp_standalone_val *val, const dp_standalone_best *best,
+bool dp_standalone_val_ends(const dp_standalone_options *options, const dp_standalone_best *best,
                             uint64_t step, uint64_t every);
 
 /* Atomic. DP_IO, DP_NOSPACE, DP_NOMEM, with a sentence. */

@@ -116,17 +116,25 @@ class Train(SystemTest):
 
     def test_an_interrupt_saves_and_tells_how_to_go_on(self):
         out = self.out("stopped")
-        process = self.begin(out, "--steps", "100000")
+        process = self.begin(out, "--steps", "100000", "--patience", "5")
         self.assertTrue(self.until(process, 7))
         process.send_signal(signal.SIGINT)  # Only to the command line; a terminal sends it to both.
         events, status = self.end(process)
         self.assertEqual((status, events[-1]["event"], events[-1]["stopped"]), (130, "end", True))
         stopped = events[-1]["step"]
         self.assertGreaterEqual(stopped, 7)
+        process = self.start("--resume", "--out", out)  # As the sentence has it.
+        self.assertTrue(self.until(process, 1))
+        process.send_signal(signal.SIGINT)
+        events, status = self.end(process)
+        self.assertEqual((status, events[-1]["target"]), (130, 100000))
+        with open(os.path.join(out, "options.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["patience"], 5)
+        stopped = events[-1]["step"]
         steps = str(stopped + 5)
         events, status = self.end(self.start("--resume", "--out", out, "--steps", steps))
         start = next(event for event in events if event["event"] == "start")
-        self.assertEqual((status, start["step"]), (0, stopped))
+        self.assertEqual((status, start["step"], start["target"]), (0, stopped, stopped + 5))
         self.end(self.begin(self.out("other"), "--steps", steps))
         self.assertEqual(self.last(out), self.last(self.out("other")))
 

@@ -93,13 +93,15 @@ static void close_bench(const bench *b)
 static dp_standalone_job job_of(bench *b, bool resume)
 {
     b->asked = 0;
+    dp_standalone_options options = dp_standalone_options_none();
+    options.steps = STEPS;
+    options.save_steps = 5;
     return (dp_standalone_job){.manifest = dp_view_of(b->manifest, b->manifest_size),
                                .text = b->text,
                                .folder = b->out,
-                               .steps = STEPS,
+                               .options = options,
                                .threads = 1,
                                .rows = 2,
-                               .save_steps = 5,
                                .resume = resume,
                                .tell = tell,
                                .stop = stop,
@@ -275,7 +277,7 @@ static void on_a_card_rows_are_more_and_as_many_as_it_holds(void **state)
         dp_standalone_job job = job_of(&b, false);
         job.backend = &card;
         job.rows = cases[i].told;
-        job.steps = 1;
+        job.options.steps = 1;
         card_rows = cases[i].holds;
         CHECK_STATUS(dp_standalone_train(&job, &b.why), cases[i].rows == 0 ? DP_TOOBIG : DP_OK);
         CHECK(b.rows == cases[i].rows);
@@ -351,11 +353,13 @@ static void the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_
     close_bench(&b);
 }
 
-static dp_status train_with(bench *b, bool resume, const dp_standalone_val *val, uint64_t steps)
+static dp_status train_with(bench *b, bool resume, uint64_t val_steps, uint64_t patience,
+                            uint64_t steps)
 {
     dp_standalone_job job = job_of(b, resume);
-    job.val = *val;
-    job.steps = steps;
+    job.options.val_steps = val_steps;
+    job.options.patience = patience;
+    job.options.steps = steps;
     b->validations = 0;
     return dp_standalone_train(&job, &b->why);
 }
@@ -368,14 +372,14 @@ static void held_out_text_is_measured_on_the_way_and_changes_no_bit(void **state
     dp_trainer_score score;
     uint64_t steps[DP_STANDALONE_FILES_MAX];
     open_bench(&b);
-    CHECK_OK(train_with(&b, false, &(dp_standalone_val){.steps = 5}, STEPS));
+    CHECK_OK(train_with(&b, false, 5, 0, STEPS));
     CHECK(b.validations == 3 && dp_hash_equal(&b.hash, &whole)); /* 5, 10, and the last */
     CHECK(b.best.known && b.best.step == STEPS);
     CHECK(dp_standalone_list(b.out, DP_STANDALONE_BEST, steps) == 1 && steps[0] == STEPS);
     dp_standalone_look look = {.folder = b.out, .threads = 1, .which = DP_STANDALONE_BEST};
     CHECK_OK(dp_standalone_eval(&look, &score, steps, &b.why));
     CHECK(score.loss == b.val_loss && b.best.score.loss == b.val_loss);
-    CHECK_OK(train_with(&b, true, &(dp_standalone_val){.off = true}, STEPS + 1));
+    CHECK_OK(train_with(&b, true, 0, 0, STEPS + 1));
     CHECK(b.validations == 0 && !b.best.known);
     close_bench(&b);
 }
@@ -393,12 +397,11 @@ static void open_bad_bench(bench *b)
 static void it_ends_where_nothing_gets_better_and_the_best_stays_beside_the_last(void **state)
 {
     (void)state;
-    const dp_standalone_val val = {.steps = 1, .patience = 3};
     bench b;
     uint64_t last[DP_STANDALONE_FILES_MAX];
     uint64_t best[DP_STANDALONE_FILES_MAX];
     open_bad_bench(&b);
-    CHECK_OK(train_with(&b, false, &val, 200));
+    CHECK_OK(train_with(&b, false, 1, 3, 200));
     CHECK(b.early && !b.stopped && b.exported && b.steps < 200);
     CHECK(b.best.step + 3 == b.steps && b.best.score.loss <= b.val_loss);
     CHECK(dp_standalone_list(b.out, DP_STANDALONE_LAST, last) == DP_STANDALONE_KEPT);
@@ -411,16 +414,18 @@ static void it_ends_where_nothing_gets_better_and_the_best_stays_beside_the_last
 static void a_run_that_was_stopped_ends_as_early_as_one_that_was_not(void **state)
 {
     (void)state;
-    const dp_standalone_val val = {.steps = 1, .patience = 3};
     bench whole;
     bench b;
     open_bad_bench(&whole);
-    CHECK_OK(train_with(&whole, false, &val, 200));
+    CHECK_OK(train_with(&whole, false, 1, 3, 200));
     open_bad_bench(&b);
     b.stop_after = 5;
-    CHECK_OK(train_with(&b, false, &val, 200));
+    dp_standalone_job job;
+    CHECK_OK(train_with(&b, false, 1, 3, 200));
     for (unsigned lives = 0; b.stopped && lives < 200; lives++) {
-        CHECK_OK(train_with(&b, true, &val, 200));
+        job = job_of(&b, true);
+        job.options = dp_standalone_options_none(); /* as the printed command has it */
+        CHECK_OK(dp_standalone_train(&job, &b.why));
     }
     CHECK(b.early && b.steps == whole.steps && dp_hash_equal(&b.hash, &whole.hash));
     CHECK(b.best.step == whole.best.step && b.best.score.loss == whole.best.score.loss);
@@ -437,7 +442,7 @@ static void a_best_checkpoint_that_cannot_be_saved_is_told_and_costs_nothing_els
     open_bench(&b);
     snprintf(half, sizeof half, "%s/best-000000000000.ckpt.half", b.out);
     CHECK(mkdir(b.out, 0700) == 0 && mkdir(half, 0700) == 0); /* in its place */
-    CHECK_OK(train_with(&b, false, &(dp_standalone_val){.steps = 6}, STEPS));
+    CHECK_OK(train_with(&b, false, 6, 0, STEPS));
     CHECK(b.notes == 2 && b.validations == 2 && dp_hash_equal(&b.hash, &whole));
     CHECK(strstr(b.why.text, "best") == NULL);
     close_bench(&b);
@@ -454,7 +459,7 @@ static void without_held_out_text_only_an_order_to_measure_is_refused(void **sta
     CHECK_OK(dp_manifest_encode(&m, b.manifest, &b.manifest_size));
     CHECK_OK(train(&b, false));
     CHECK(b.steps == STEPS && b.validations == 0);
-    CHECK_STATUS(train_with(&b, true, &(dp_standalone_val){.patience = 2}, STEPS), DP_BADARG);
+    CHECK_STATUS(train_with(&b, true, DP_STANDALONE_UNSET, 2, STEPS), DP_BADARG);
     CHECK(strstr(b.why.text, "data.val is 0") != NULL);
     close_bench(&b);
 }

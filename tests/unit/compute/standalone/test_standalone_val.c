@@ -17,9 +17,12 @@ static dp_trainer_score scored(double loss)
 static void validations_are_twenty_or_fewer_if_they_would_cost_too_much(void **state)
 {
     (void)state;
-    const dp_standalone_val standard = {.off = false};
-    const dp_standalone_val told = {.steps = 7};
-    const dp_standalone_val few = {.tokens = 1000};
+    dp_standalone_options standard = dp_standalone_options_none();
+    dp_standalone_options_complete(&standard);
+    dp_standalone_options told = standard;
+    dp_standalone_options few = standard;
+    told.val_steps = 7;
+    few.val_tokens = 1000;
     CHECK(dp_standalone_val_steps(&told, 2000, 1024, 15000) == 7);
     CHECK(dp_standalone_val_steps(&standard, 20000, 1024, 15000) == 1000);
     /* 15,000 tokens cost as much as 4.9 steps of 1,024; 98 steps are twenty times that. */
@@ -45,8 +48,8 @@ static void the_first_of_the_lowest_losses_is_the_best(void **state)
 static void it_ends_after_so_many_validations_without_a_better_one(void **state)
 {
     (void)state;
-    const dp_standalone_val val = {.patience = 3};
-    const dp_standalone_val patient = {.patience = 0};
+    const dp_standalone_options val = {.patience = 3};
+    const dp_standalone_options patient = {.patience = 0};
     const dp_standalone_best best = {.known = true, .step = 100};
     const dp_standalone_best none = {.known = false};
     CHECK(!dp_standalone_val_ends(&val, &best, 120, 10));
