@@ -243,6 +243,29 @@ uint64_t dp_data_val_windows(const dp_data *data, size_t length)
     return full > 0 || length == 0 ? full : short_window(data) > 0;
 }
 
+/* The first token of the full windows that are held out in a part. */
+static uint64_t begin_held_out(const dp_data *data, const dp_data_part *part, size_t length)
+{
+    return part->shard.begins != NULL ? first_held_out(data, part, length) * length
+                                      : n_train_of(data, part);
+}
+
+uint64_t dp_data_val_losses(const dp_data *data, size_t length)
+{
+    const bool full = count_all(data, count_held_out, length) > 0;
+    uint64_t sum = 0;
+    for (uint32_t i = full ? 0 : data->n_parts - 1; i < data->n_parts; i++) {
+        const dp_data_part *const part = part_of(data, i);
+        const uint64_t targets =
+            full ? count_held_out(data, part, length) * length : short_window(data);
+        const uint64_t begin = full ? begin_held_out(data, part, length) : n_train_of(data, part);
+        if (part->shard.tokens != NULL && targets > 0) {
+            sum += dp_shard_losses(&part->shard, begin + 1, targets);
+        }
+    }
+    return sum;
+}
+
 size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint32_t *x, uint32_t *y)
 {
     dp_assert(index < dp_data_val_windows(data, length));
@@ -255,8 +278,7 @@ size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint3
         targets = (size_t)short_window(data);
     }
     const dp_data_part *const p = part_of(data, part);
-    const bool on_grid = full && p->shard.begins != NULL;
-    const uint64_t begin = on_grid ? first_held_out(data, p, length) * length : n_train_of(data, p);
+    const uint64_t begin = full ? begin_held_out(data, p, length) : n_train_of(data, p);
     const uint64_t start = begin + index * length;
     return copy_window(p, start, targets, x, y) == DP_OK ? targets : 0;
 }

@@ -72,6 +72,8 @@ DP_MUST dp_status dp_data_sample_shard(const dp_data *data, uint64_t seed, uint6
 /* Windows of the held-out part, one after the other: each full one has length targets; if not even
  * one is full but the last shard holds out two tokens, a short one. */
 uint64_t dp_data_val_windows(const dp_data *data, size_t length);
+/* Tokens with a loss in these windows of all attached shards. */
+uint64_t dp_data_val_losses(const dp_data *data, size_t length);
 /* Reads window index < dp_data_val_windows. Returns its length, the targets in y; 0: the shard is
  * not attached. */
 size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint32_t *x,

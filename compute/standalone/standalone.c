@@ -266,6 +266,11 @@ static dp_status start(solo *s, dp_why *why)
         dp_standalone_options_inherit(&s->options, s->folder.path);
     }
     dp_standalone_options_complete(&s->options);
+    if (s->options.val_steps == 0 && s->options.patience != 0) {
+        return dp_why_set(why, DP_BADARG,
+                          "--patience ends training by measurements, and --val-steps 0 makes none; "
+                          "leave out one of them, or give --patience 0");
+    }
     if (job->resume) {
         DP_TRY(dp_standalone_folder_open(&s->folder, why));
         if (job->manifest.size > 0) {
@@ -300,6 +305,25 @@ static void take_up_best(solo *s)
                     dp_hash_equal(&head.manifest, &s->folder.hash);
 }
 
+/* Nothing with a loss is held out: no fault unless the user wants it measured. */
+static dp_status nothing_held_out(const solo *s, dp_why *why)
+{
+    const dp_manifest *const m = &s->folder.manifest;
+    dp_standalone_event event = event_of(s, DP_STANDALONE_NOTE);
+    const dp_status status = dp_why_set(
+        why, DP_BADARG,
+        "nothing is held out, so nothing is validated: the data has %" PRIu64
+        " sequences of model.context %" PRIu32 ", and in the last %g%% of it (data.val) no whole "
+        "one has a loss; give more data, a smaller model.context or a larger data.val",
+        dp_manifest_tokens(m) / m->context, m->context, m->val_per_mille / 10.0);
+    if (s->options.val_steps != DP_STANDALONE_UNSET || s->options.patience != 0) {
+        return status;
+    }
+    event.why = why->text;
+    tell(s, &event);
+    return DP_OK;
+}
+
 static dp_status plan_validation(solo *s, dp_why *why)
 {
     const dp_standalone_options *const o = &s->options;
@@ -313,6 +337,9 @@ static dp_status plan_validation(solo *s, dp_why *why)
                    : dp_why_set(why, DP_BADARG,
                                 "the run holds nothing out (data.val is 0), so nothing can be "
                                 "validated");
+    }
+    if (dp_trainer_held_out_losses(s->trainer) == 0) {
+        return nothing_held_out(s, why);
     }
     const uint64_t tokens = dp_manifest_tokens(m);
     s->val_every = dp_standalone_val_steps(o, s->target, batch_tokens(s),
@@ -345,10 +372,6 @@ static dp_status validate(solo *s, uint64_t step, bool *ends, dp_why *why)
     const double start = now_s();
     dp_trainer_score score = {.loss = (double)NAN};
     const dp_status status = dp_trainer_eval(s->trainer, NULL, s->options.val_tokens, &score);
-    if (status == DP_NOTFOUND) { /* Fewer tokens than a window. */
-        s->val_every = 0;
-        return DP_OK;
-    }
     if (status != DP_OK && status != DP_DIVERGED) {
         return dp_why_set(why, status,
                           "the held-out loss of step %" PRIu64 " cannot be measured: %s", step,

@@ -45,6 +45,11 @@ uint64_t dp_trainer_batch_losses(const dp_trainer *t)
     return batch > 0 ? batch : 1;
 }
 
+uint64_t dp_trainer_held_out_losses(const dp_trainer *t)
+{
+    return dp_data_val_losses(&t->data, t->manifest.context);
+}
+
 static bool is_possible(const dp_trainer *t, const dp_trainer_place *p)
 {
     const uint64_t each = (uint64_t)t->manifest.batch_rows * t->manifest.context;

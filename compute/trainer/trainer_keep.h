@@ -31,6 +31,8 @@ DP_MUST dp_status dp_trainer_place_at(dp_trainer *trainer, const dp_trainer_plac
 size_t dp_trainer_vectors(dp_trainer *trainer, dp_optim_vector out[DP_TRAINER_VECTORS_MAX]);
 /* Tokens with a loss in a batch, on average over the training data, at least 1. */
 uint64_t dp_trainer_batch_losses(const dp_trainer *trainer);
+/* Tokens with a loss in the held-out windows: dp_trainer_eval finds as many without a limit. */
+uint64_t dp_trainer_held_out_losses(const dp_trainer *trainer);
 /* True if no step is under way. */
 bool dp_trainer_between_steps(const dp_trainer *trainer);
 /* Undoes the step under way; the next step takes the same samples. DP_IO. */

@@ -50,14 +50,15 @@ static void held_out_windows_follow_each_other(void **state)
     uint32_t x[LENGTH];
     uint32_t y[LENGTH];
     CHECK(dp_data_val_windows(&data, LENGTH) == 2);
+    CHECK(dp_data_val_losses(&data, LENGTH) == 2 * LENGTH);
     CHECK(dp_data_val_row(&data, 0, LENGTH, x, y) == LENGTH && x[0] == 65 && y[LENGTH - 1] == 81);
     CHECK(dp_data_val_row(&data, 1, LENGTH, x, y) == LENGTH && x[0] == 81 && y[LENGTH - 1] == 97);
-    CHECK(dp_data_val_windows(&data, 64) == 1);
+    CHECK(dp_data_val_windows(&data, 64) == 1 && dp_data_val_losses(&data, 64) == 34);
     uint32_t long_x[64];
     uint32_t long_y[64];
     CHECK(dp_data_val_row(&data, 0, 64, long_x, long_y) == 34 && long_y[33] == 99);
     const dp_data none = open_shard(&shard, 10);
-    CHECK(dp_data_val_windows(&none, LENGTH) == 0);
+    CHECK(dp_data_val_windows(&none, LENGTH) == 0 && dp_data_val_losses(&none, LENGTH) == 0);
     dp_buf_close(&shard);
 }
 

@@ -464,6 +464,32 @@ static void without_held_out_text_only_an_order_to_measure_is_refused(void **sta
     close_bench(&b);
 }
 
+static void
+data_too_short_to_hold_a_window_out_is_told_and_an_order_to_measure_is_refused(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"prompt\": \"what is it? \", \"completion\": \"an answer\"}\n";
+    bench b;
+    dp_buf lines;
+    open_bench(&b);
+    dp_buf_init(&lines, 1 << 12);
+    for (unsigned i = 0; i < 8; i++) {
+        CHECK_OK(dp_buf_append(&lines, dp_view_text(line)));
+    }
+    CHECK_OK(dp_file_write(b.folder, "few.jsonl", dp_buf_view(&lines), NULL));
+    dp_buf_close(&lines);
+    snprintf(b.text, sizeof b.text, "%s/few.jsonl", b.folder);
+    CHECK_OK(train(&b, false));
+    CHECK(b.steps == STEPS && b.notes == 1 && b.validations == 0 && !b.best.known);
+    CHECK_STATUS(train_with(&b, true, DP_STANDALONE_UNSET, 2, STEPS), DP_BADARG);
+    CHECK(strstr(b.why.text, "nothing is held out") != NULL);
+    CHECK_STATUS(train_with(&b, true, 4, 0, STEPS), DP_BADARG);
+    CHECK_STATUS(train_with(&b, true, 0, 2, STEPS), DP_BADARG);
+    CHECK(strstr(b.why.text, "--val-steps 0") != NULL);
+    CHECK_OK(train_with(&b, true, 0, 0, STEPS));
+    close_bench(&b);
+}
+
 /* Text of a folder with a seed, on so many threads. The caller closes it. */
 static dp_buf text_of(bench *b, size_t threads, uint64_t *steps, dp_status expected)
 {
@@ -518,6 +544,8 @@ int main(void)
         cmocka_unit_test(a_run_that_was_stopped_ends_as_early_as_one_that_was_not),
         cmocka_unit_test(a_best_checkpoint_that_cannot_be_saved_is_told_and_costs_nothing_else),
         cmocka_unit_test(without_held_out_text_only_an_order_to_measure_is_refused),
+        cmocka_unit_test(
+            data_too_short_to_hold_a_window_out_is_told_and_an_order_to_measure_is_refused),
         cmocka_unit_test(text_follows_the_seed_and_is_of_the_newest_checkpoint_that_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
