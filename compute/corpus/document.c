@@ -50,6 +50,19 @@ static bool pair_of(const json_t *object, dp_view pair[2])
     return false;
 }
 
+/* A published form, of Alpaca, whose "input" is only the second half of a prompt. */
+static dp_status check_instruction(const json_t *object, dp_why *why)
+{
+    dp_view text;
+    return text_of(object, "instruction", &text) && text_of(object, pairs[1][0], &text) &&
+                   !text_of(object, pairs[0][0], &text)
+               ? dp_why_set(why, DP_BADMSG,
+                            "\"instruction\" beside \"input\" would not be learned: write both "
+                            "into \"prompt\" and the answer into \"completion\" (python3 -m "
+                            "dpnode.dataset --rename does it where no input says anything)")
+               : DP_OK;
+}
+
 static bool is_chat(const json_t *object)
 {
     return json_is_array(json_object_get(object, "messages"));
@@ -97,6 +110,7 @@ dp_status dp_document_read(dp_document *d, dp_view line, const char *field, dp_w
         d->is_chat = true;
         return read_chat(d, why);
     }
+    DP_TRY(check_instruction(d->line.root, why));
     if (!pair_of(d->line.root, pair)) {
         pair[0] = dp_view_of(NULL, 0);
         if (!text_of(d->line.root, field, &pair[1])) {

@@ -41,9 +41,25 @@ static bool holds(const char *folder, const char *name)
     return size > 0 && (size_t)size < sizeof path && access(path, F_OK) == 0;
 }
 
-dp_status dp_foreign_data_check(const char *path, dp_why *why)
+/* Most such files of the hub are an array, or JSON lines with a short name. */
+static dp_status check_json(const char *path, char first, dp_why *why)
 {
-    char head[MAGIC_BYTES_MAX] = {0};
+    const char *const dot = strrchr(path, '.');
+    if (dot == NULL || strcmp(dot, ".json") != 0 || (first != '{' && first != '[')) {
+        return DP_OK;
+    }
+    return dp_why_set(why, DP_UNSUPPORTED,
+                      first == '['
+                          ? "%.160s is a JSON array, and would be learned as text with its "
+                            "syntax; make JSON lines of it: jq -c '.[]' %.160s > data.jsonl"
+                          : "%.160s is JSON, and would be learned as text with its syntax; "
+                            "JSON lines need another name: cp %.160s data.jsonl",
+                      path, path);
+}
+
+dp_status dp_foreign_data_check(const char *path, bool told, dp_why *why)
+{
+    char head[MAGIC_BYTES_MAX + 1] = {0};
     int fd = -1;
     if (dp_folder_is(path)) {
         return holds(path, "dataset_dict.json") || holds(path, "dataset_info.json")
@@ -53,7 +69,7 @@ dp_status dp_foreign_data_check(const char *path, dp_why *why)
     if (dp_file_is_pipe(path) || dp_file_open(path, &fd, NULL) != DP_OK) {
         return DP_OK;
     }
-    const ssize_t size = pread(fd, head, sizeof head, 0);
+    const ssize_t size = pread(fd, head, MAGIC_BYTES_MAX, 0);
     close(fd);
     for (size_t i = 0; i < FORMATS; i++) {
         const size_t n = strlen(formats[i].magic);
@@ -61,5 +77,5 @@ dp_status dp_foreign_data_check(const char *path, dp_why *why)
             return refuse(path, formats[i].is, formats[i].command, why);
         }
     }
-    return DP_OK;
+    return told ? DP_OK : check_json(path, head[strspn(head, " \t\r\n")], why);
 }

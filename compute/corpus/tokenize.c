@@ -551,7 +551,7 @@ dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *wh
         return dp_why_set(why, DP_BADARG, "give 1 to %d files", DP_TOKENIZE_FILES_MAX);
     }
     for (size_t i = 0; i < job->n_paths; i++) {
-        DP_TRY(dp_foreign_data_check(job->paths[i], why));
+        DP_TRY(dp_foreign_data_check(job->paths[i], job->format != DP_INPUT_AUTO, why));
     }
     dp_chat *chat = NULL;
     dp_why chat_why = {{0}};

@@ -567,7 +567,7 @@ dp_status dp_prepare_tensors(const char *path, dp_prepared *prepared, dp_why *wh
 static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
                            dp_prepared *prepared, dp_why *why)
 {
-    DP_TRY(dp_foreign_data_check(job->text, why));
+    DP_TRY(dp_foreign_data_check(job->text, false, why));
     if (is_data(job->text)) {
         return take_folder(job, json, manifest, prepared, why);
     }

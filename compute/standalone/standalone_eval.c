@@ -121,7 +121,7 @@ static dp_status score(const dp_standalone_look *look, const dp_standalone_folde
     dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
     dp_status status = DP_OK;
     if (look->data != NULL) {
-        status = dp_foreign_data_check(look->data, why);
+        status = dp_foreign_data_check(look->data, false, why);
         if (status == DP_OK) {
             status = dp_tokenize_is_jsonl(look->data) ? read_lines(folder, look->data, &bytes, why)
                                                       : dp_file_read(look->data, &bytes, why);

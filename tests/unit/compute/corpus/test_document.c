@@ -72,6 +72,21 @@ static void only_the_completion_has_a_loss(void **state)
     desk_close(&d);
 }
 
+static void an_instruction_beside_an_input_is_refused(void **state)
+{
+    (void)state;
+    static const char alpaca[] = "{\"instruction\": \"Add.\", \"input\": \"\", \"output\": \"4\"}";
+    desk d;
+    dp_why why = {{0}};
+    desk_open(&d);
+    CHECK(dp_document_is(&d.document, dp_view_text(alpaca), "text"));
+    CHECK_STATUS(dp_document_read(&d.document, dp_view_text(alpaca), "text", &why), DP_BADMSG);
+    CHECK(strstr(why.text, "\"prompt\"") != NULL && strlen(why.text) < 240);
+    read_line(&d, "{\"instruction\": \"Add.\", \"prompt\": \"Q\", \"completion\": \"4\"}");
+    check_learned(&d, "4");
+    desk_close(&d);
+}
+
 static void all_of_a_text_but_its_first_token_has_a_loss(void **state)
 {
     (void)state;
@@ -177,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_completion_has_a_loss),
+        cmocka_unit_test(an_instruction_beside_an_input_is_refused),
         cmocka_unit_test(all_of_a_text_but_its_first_token_has_a_loss),
         cmocka_unit_test(a_token_of_prompt_and_answer_is_learned),
         cmocka_unit_test(the_token_after_an_answer_is_learned_and_those_before_it_are_not),

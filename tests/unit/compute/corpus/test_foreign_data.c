@@ -15,7 +15,8 @@ static dp_status check_file(const char *bytes, size_t size, dp_why *why)
     char path[TEMPDIR_FILE_MAX];
     tempdir_open(&dir);
     CHECK_OK(dp_file_write(dir.path, "data.bin", dp_view_of(bytes, size), NULL));
-    const dp_status status = dp_foreign_data_check(tempdir_file(&dir, "data.bin", path), why);
+    const dp_status status =
+        dp_foreign_data_check(tempdir_file(&dir, "data.bin", path), false, why);
     tempdir_close(&dir);
     return status;
 }
@@ -57,9 +58,9 @@ static void a_folder_of_the_datasets_library_is_told_by_its_files(void **state)
     for (size_t i = 0; i < 2; i++) {
         dp_why why = {{0}};
         tempdir_open(&dir);
-        CHECK_OK(dp_foreign_data_check(dir.path, NULL)); /* files of text may be in it */
+        CHECK_OK(dp_foreign_data_check(dir.path, false, NULL)); /* files of text may be in it */
         CHECK_OK(dp_file_write(dir.path, names[i], dp_view_text("{}"), NULL));
-        assert_int_equal(dp_foreign_data_check(dir.path, &why), DP_UNSUPPORTED);
+        assert_int_equal(dp_foreign_data_check(dir.path, false, &why), DP_UNSUPPORTED);
         assert_non_null(strstr(why.text, "python3 -m dpnode.dataset "));
         tempdir_close(&dir);
     }
@@ -71,9 +72,31 @@ static void what_is_absent_or_a_pipe_is_left_to_its_reader(void **state)
     char path[TEMPDIR_FILE_MAX];
     (void)state;
     tempdir_open(&dir);
-    CHECK_OK(dp_foreign_data_check(tempdir_file(&dir, "absent", path), NULL));
+    CHECK_OK(dp_foreign_data_check(tempdir_file(&dir, "absent", path), false, NULL));
     assert_int_equal(mkfifo(tempdir_file(&dir, "pipe", path), 0600), 0);
-    CHECK_OK(dp_foreign_data_check(path, NULL)); /* and does not wait for a writer */
+    CHECK_OK(dp_foreign_data_check(path, false, NULL)); /* and does not wait for a writer */
+    tempdir_close(&dir);
+}
+
+static void json_by_its_name_is_told_unless_it_is_said_to_be_text(void **state)
+{
+    static const char *const cases[][2] = {{"\n [{\"text\": \"a\"}]", "jq -c '.[]' "},
+                                           {"{\"messages\": []}\n", "cp "}};
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX];
+    (void)state;
+    tempdir_open(&dir);
+    tempdir_file(&dir, "data.json", path);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_why why = {{0}};
+        CHECK_OK(dp_file_write(dir.path, "data.json", dp_view_text(cases[i][0]), NULL));
+        assert_int_equal(dp_foreign_data_check(path, false, &why), DP_UNSUPPORTED);
+        assert_non_null(strstr(why.text, cases[i][1]));
+        CHECK_OK(dp_foreign_data_check(path, true, NULL));
+        CHECK_OK(check_file(cases[i][0], strlen(cases[i][0]), NULL)); /* by another name */
+    }
+    CHECK_OK(dp_file_write(dir.path, "data.json", dp_view_text("a text"), NULL));
+    CHECK_OK(dp_foreign_data_check(path, false, NULL));
     tempdir_close(&dir);
 }
 
@@ -83,6 +106,7 @@ int main(void)
         cmocka_unit_test(each_format_names_the_command_that_reads_it),
         cmocka_unit_test(text_of_any_length_is_nobodys_format),
         cmocka_unit_test(a_folder_of_the_datasets_library_is_told_by_its_files),
+        cmocka_unit_test(json_by_its_name_is_told_unless_it_is_said_to_be_text),
         cmocka_unit_test(what_is_absent_or_a_pipe_is_left_to_its_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
