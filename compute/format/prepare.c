@@ -16,6 +16,7 @@
 #include "compute/corpus/tokenize.h"
 #include "compute/corpus/window_packer.h"
 #include "compute/format/base_file.h"
+#include "compute/format/generation_config.h"
 #include "compute/format/hf_import.h"
 #include "compute/format/llmc.h"
 #include "compute/format/tensor_file.h"
@@ -578,12 +579,15 @@ static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest 
                                            : take_text(job, json, manifest, prepared, why);
 }
 
-/* The chat template of the weights, or of the data where those are none or one file, for what is
- * measured and exported later. */
+/* The chat template of the weights, or of the data where those are none or one file, and how the
+ * weights are sampled, for what is measured and exported later. */
 static dp_status keep_chat(const dp_prepare_job *job, dp_why *why)
 {
     const bool given = job->weights != NULL && dp_folder_is(job->weights);
     const char *const from = given ? job->weights : job->text;
+    if (given) {
+        DP_TRY(dp_generation_config_keep(from, job->folder, why));
+    }
     return dp_folder_is(from) && strcmp(from, job->folder) != 0
                ? dp_chat_files_copy(from, job->folder, why)
                : DP_OK;

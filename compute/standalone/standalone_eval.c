@@ -10,6 +10,7 @@
 #include "compute/corpus/foreign_data.h"
 #include "compute/corpus/tokenize.h"
 #include "compute/data/shard.h"
+#include "compute/format/generation_config.h"
 #include "compute/machine/files.h"
 #include "compute/standalone/standalone.h"
 #include "compute/standalone/standalone_file.h"
@@ -311,7 +312,14 @@ static dp_status export_chat(const dp_standalone_folder *folder, const dp_export
             files[n] = NULL;
         }
     }
-    return whole ? dp_chat_files_copy(data, to->folder, why) : DP_OK;
+    if (!whole) {
+        return DP_OK;
+    }
+    DP_TRY(dp_chat_files_copy(data, to->folder, why));
+    return dp_manifest_adapts(&folder->manifest) && !to->merged
+               ? DP_OK
+               : dp_generation_config_export(data, to->folder, dp_buf_view(&folder->tokenizer),
+                                             why);
 }
 
 /* The chat template for a GGUF file; chat stays empty where there is none. */

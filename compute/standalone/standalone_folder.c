@@ -9,6 +9,7 @@
 
 #include "compute/corpus/chat_files.h"
 #include "compute/format/export.h"
+#include "compute/format/generation_config.h"
 #include "compute/machine/files.h"
 #include "compute/text/bpe.h"
 
@@ -275,5 +276,8 @@ dp_status dp_standalone_folder_export(const dp_standalone_folder *f, dp_why *why
     unlink(weights);
     DP_TRY(status);
     DP_TRY(path_of(f, "data", data, why));
-    return dp_chat_files_copy(data, model, why);
+    DP_TRY(dp_chat_files_copy(data, model, why));
+    return dp_manifest_adapts(&f->manifest)
+               ? DP_OK
+               : dp_generation_config_export(data, model, dp_buf_view(&f->tokenizer), why);
 }

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -202,6 +203,32 @@ class Train(SystemTest):
         self.assertEqual(status, 0, events[-1])
         self.check_error(self.start("--from", made, "--out", self.out("fourth")), "E0308", 64, "")
         self.check_error(self.start("--from", self.out("none"), "--text", self.text, "--out", self.out("fifth")), "E0502", 66, "none")
+
+    def test_a_model_of_chats_ends_its_turns_after_the_export(self):
+        self.end(self.begin(self.out("first"), "--steps", "1"))
+        made = os.path.join(self.out("first"), "model")
+        path = os.path.join(made, "tokenizer.json")
+        with open(path, encoding="utf-8") as file:
+            tokenizer = json.load(file)
+        self.assertLess(max(tokenizer["model"]["vocab"].values()), 390)
+        for number, content in ((396, "<|endoftext|>"), (397, "<|im_start|>"), (398, "<|im_end|>")):
+            tokenizer["added_tokens"].append({"id": number, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+                                              "normalized": False, "special": True})
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(tokenizer, file)
+        golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "templates", "chatml.jinja")
+        shutil.copy(golden, os.path.join(made, "chat_template.jinja"))
+        self.file("first/model/generation_config.json", '{"eos_token_id": [7, 396], "temperature": 0.7}')
+        turns = [{"role": "user", "content": "light and"}, {"role": "assistant", "content": "darkness"}]
+        chats = self.file("chats.jsonl", 40 * (json.dumps({"messages": turns}) + "\n"))
+        out = self.out("second")
+        events, status = self.end(self.start("--from", made, "--text", chats, "--out", out, "--steps", "1"))
+        self.assertEqual((status, events[-1]["event"]), (0, "end"), events[-1])
+        subprocess.run([os.path.join(BINARIES, "dpnode"), "ckpt", "export", self.out("third"), "--from", out, "--json"],
+                       stdout=subprocess.PIPE, env=self.env, timeout=60, check=True)
+        for folder in (os.path.join(out, "model"), self.out("third")):
+            with open(os.path.join(folder, "generation_config.json"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file), {"eos_token_id": [7, 396, 398], "temperature": 0.7})
 
     def test_its_newest_checkpoint_is_exported_for_other_programs(self):
         made = self.out("run")
