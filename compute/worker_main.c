@@ -48,6 +48,7 @@
 #include "compute/backend/plugin.h"
 #include "compute/backend/process_group_cards.h"
 #include "compute/format/export.h"
+#include "compute/format/first_weights.h"
 #include "compute/format/hf_import.h"
 #include "compute/format/prepare.h"
 #include "compute/machine/files.h"
@@ -234,7 +235,7 @@ static int tell_model(const char *weights)
     dp_why why = {{0}};
     dp_model_config config;
     char text[DP_HF_MODEL_TEXT_MAX];
-    const dp_status status = dp_prepare_model(weights, &config, &why);
+    const dp_status status = dp_first_weights_model(weights, &config, &why);
     if (status != DP_OK) {
         return dp_tool_complain(status, &why);
     }

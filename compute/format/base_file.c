@@ -66,12 +66,26 @@ static dp_status write_file(const char *path, const dp_model *model, dp_base_kin
     return status;
 }
 
-static dp_status check_size(const dp_model *model, dp_base_kind kind, dp_why *why)
+static const double gib = 1024.0 * 1024.0 * 1024.0;
+
+static dp_status check_memory(const dp_model *model, uint64_t usable, dp_why *why)
 {
-    const double gib = 1024.0 * 1024.0 * 1024.0;
+    const uint64_t taken = sizeof(float) * (uint64_t)model->n_elements;
+    if (usable == 0 || taken <= usable) {
+        return DP_OK;
+    }
+    return dp_why_set(why, DP_TOOBIG,
+                      "to make the base, the first start holds all weights of it in 32 bits: %.1f "
+                      "GiB, and %.1f GiB are there; begin on a machine with more memory, or "
+                      "take a smaller model",
+                      (double)taken / gib, (double)usable / gib);
+}
+
+dp_status dp_base_file_check(const dp_model *model, dp_base_kind kind, uint64_t usable, dp_why *why)
+{
     const uint64_t bytes = dp_base_weights_bytes(model, kind);
     if (bytes <= DP_OBJECT_BYTES_MAX) {
-        return DP_OK;
+        return check_memory(model, usable, why);
     }
     const char *const smaller =
         dp_base_weights_bytes(model, DP_BASE_INT8) <= DP_OBJECT_BYTES_MAX  ? "int8"
@@ -98,7 +112,6 @@ dp_status dp_base_file_write(const char *folder, const char *name, const dp_mode
     if (length < 0 || (size_t)length >= sizeof path) {
         return dp_why_set(why, DP_BADARG, "the path %.300s is too long", folder);
     }
-    DP_TRY(check_size(model, kind, why));
     DP_TRY(write_file(path, model, kind, theta, why));
     DP_TRY(dp_file_map_path(path, &made, why));
     *root = dp_object_hash(made, NULL);

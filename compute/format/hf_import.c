@@ -253,7 +253,6 @@ static dp_status read_part(const weights *w, const dp_model *model, const dp_ten
 {
     dp_safetensors_tensor found;
     DP_TRY(find(w, part->name, &found, why));
-    DP_TRY(check_shape(tensor, part, &found, why));
     const dp_status status = copy_part(model, tensor, part, &found, theta, row);
     if (status == DP_DIVERGED) {
         return dp_why_set(why, status, "a weight of tensor %s is not finite", part->name);
@@ -264,32 +263,47 @@ static dp_status read_part(const weights *w, const dp_model *model, const dp_ten
     return status;
 }
 
+/* That the files have all tensors of the model, and no others, before the first value is read. */
+static dp_status check_tensors(const weights *w, const dp_model *model, dp_why *why)
+{
+    size_t n_parts = 0;
+    dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        const size_t n = dp_model_parts(model, &model->tensors[t], parts);
+        n_parts += n;
+        for (size_t k = 0; k < n; k++) {
+            dp_safetensors_tensor found;
+            DP_TRY(find(w, parts[k].name, &found, why));
+            DP_TRY(check_shape(&model->tensors[t], &parts[k], &found, why));
+        }
+    }
+    if (count_known(w, model) != n_parts) {
+        char room[128];
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "the weights have a tensor %s, which the model of config.json has not",
+                          find_strange(w, model, room, sizeof room));
+    }
+    return DP_OK;
+}
+
 static dp_status read_tensors(const weights *w, const dp_model *model, float *theta, dp_why *why)
 {
     size_t rows_max = 0;
-    size_t n_parts = 0;
     dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+    DP_TRY(check_tensors(w, model, why));
     for (size_t t = 0; t < model->n_tensors; t++) {
         const size_t rows = model->tensors[t].shape[0];
         rows_max = rows > rows_max ? rows : rows_max;
     }
     float *const row = dp_alloc(rows_max, sizeof *row);
     dp_status status = row == NULL ? dp_why_set(why, DP_NOMEM, "no memory for a row") : DP_OK;
-    memset(theta, 0, model->n_elements * sizeof *theta);
     for (size_t t = 0; t < model->n_tensors && status == DP_OK; t++) {
         const size_t n = dp_model_parts(model, &model->tensors[t], parts);
-        n_parts += n;
         for (size_t k = 0; k < n && status == DP_OK; k++) {
             status = read_part(w, model, &model->tensors[t], &parts[k], theta, row, why);
         }
     }
     dp_free(row);
-    if (status == DP_OK && count_known(w, model) != n_parts) {
-        char room[128];
-        status = dp_why_set(why, DP_UNSUPPORTED,
-                            "the weights have a tensor %s, which the model of config.json has not",
-                            find_strange(w, model, room, sizeof room));
-    }
     return status;
 }
 

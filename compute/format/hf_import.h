@@ -11,11 +11,12 @@ enum { DP_HF_FILES_MAX = 256, DP_HF_INDEX_BYTES_MAX = 16 << 20 };
 /* Reads config.json of a folder. The statuses of dp_hf_config_read and dp_file_read. */
 DP_MUST dp_status dp_hf_import_config(const char *folder, dp_model_config *config, dp_why *why);
 
-/* Fills theta (the model's arena, padding 0) from F32, F16 or BF16, under the names of
- * dp_model_parts, or these without "transformer." or "model." in front. The files must hold each
- * tensor of the model in its shape, once, and no others, except masks, rotary tables and a tied
- * head. DP_BADMSG, DP_TOOBIG, DP_NOTFOUND, DP_IO, DP_UNSUPPORTED, DP_DIVERGED (a weight is not
- * finite), with a sentence, DP_NOMEM; theta is then undefined. */
+/* Fills theta (the model's arena, zeroed by the caller: padding is not written) from F32, F16 or
+ * BF16, under the names of dp_model_parts, or these without "transformer." or "model." in front.
+ * The files must hold each tensor of the model in its shape, once, and no others, except masks,
+ * rotary tables and a tied head, which is checked before theta is written. DP_BADMSG, DP_TOOBIG,
+ * DP_NOTFOUND, DP_IO, DP_UNSUPPORTED, DP_DIVERGED (a weight is not finite), with a sentence,
+ * DP_NOMEM; theta is then undefined. */
 DP_MUST dp_status dp_hf_import_weights(const char *folder, const dp_model *model, float *theta,
                                        dp_why *why);
 

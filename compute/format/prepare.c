@@ -15,13 +15,11 @@
 #include "compute/corpus/foreign_data.h"
 #include "compute/corpus/tokenize.h"
 #include "compute/corpus/window_packer.h"
-#include "compute/format/base_file.h"
+#include "compute/format/first_weights.h"
 #include "compute/format/generation_config.h"
-#include "compute/format/hf_import.h"
-#include "compute/format/llmc.h"
 #include "compute/format/tensor_file.h"
 #include "compute/machine/files.h"
-#include "compute/model/state.h"
+#include "compute/model/model.h"
 #include "compute/text/bpe.h"
 
 static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
@@ -353,118 +351,19 @@ static dp_status take_lines(const dp_prepare_job *job, const dp_buf *json, dp_ma
 
 /* ---- the weights ---- */
 
-/* The weights to start from: a Hugging Face folder, or a file of llm.c. */
-typedef struct weights {
-    const char *path;
-    bool is_file;
-    dp_view bytes; /* of the file */
-} weights;
-
-static dp_status open_weights(weights *w, const char *path, dp_why *why)
-{
-    *w = (weights){.path = path, .is_file = !dp_folder_is(path)};
-    return w->is_file ? dp_file_map_path(path, &w->bytes, why) : DP_OK;
-}
-
-static dp_status weights_config(const weights *w, dp_model_config *config, dp_why *why)
-{
-    return w->is_file ? dp_llmc_config(w->bytes, config, why)
-                      : dp_hf_import_config(w->path, config, why);
-}
-
-static dp_status weights_read(const weights *w, const dp_model *model, float *theta, dp_why *why)
-{
-    return w->is_file ? dp_llmc_read(w->bytes, model, theta, why)
-                      : dp_hf_import_weights(w->path, model, theta, why);
-}
-
-/* Theta, and the moments of the run's outer step at zero. theta is lost. */
-static dp_status write_first(const dp_manifest *manifest, float *theta, size_t n, dp_buf *state)
-{
-    const uint32_t moments = dp_manifest_moments(manifest);
-    DP_TRY(dp_state_write_header(0, n, moments, state));
-    DP_TRY(dp_floats_write(theta, n, state));
-    memset(theta, 0, n * sizeof *theta);
-    for (uint32_t i = 0; i < moments; i++) {
-        DP_TRY(dp_floats_write(theta, n, state));
-    }
-    return DP_OK;
-}
-
-/* theta is lost; state: empty. */
-static dp_status keep_state(const dp_prepare_job *job, float *theta, size_t n,
-                            dp_manifest *manifest, dp_buf *state, dp_why *why)
-{
-    const dp_status written = write_first(manifest, theta, n, state);
-    if (written != DP_OK) {
-        return dp_why_set(why, written, "the first state: %s", dp_status_text(written));
-    }
-    manifest->init = dp_object_hash(dp_buf_view(state), NULL);
-    manifest->init_bytes = state->size;
-    return dp_file_write(job->folder, DP_PREPARED_INIT, dp_buf_view(state), why);
-}
-
-/* With adapters, weights are below them: the base. The first adapters come from the seed. */
-static dp_status keep_base(const dp_prepare_job *job, const dp_model *model, const float *theta,
-                           dp_manifest *manifest, dp_why *why)
-{
-    return dp_base_file_write(job->folder, DP_PREPARED_BASE, model, manifest->base_kind, theta,
-                              &manifest->base, &manifest->base_bytes, why);
-}
-
-static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_manifest *manifest,
-                            dp_why *why)
-{
-    const dp_model_config given = dp_manifest_model(manifest);
-    const dp_model_config wanted = dp_model_config_base(&given);
-    dp_model_config found;
-    dp_model model;
-    DP_TRY(weights_config(w, &found, why));
-    DP_TRY(dp_hf_import_match(&found, &wanted, why));
-    DP_TRY(dp_model_open(&model, &wanted, why));
-    dp_buf state;
-    dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
-    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
-    dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
-                                     : weights_read(w, &model, theta, why);
-    if (status == DP_OK) {
-        status = dp_manifest_adapts(manifest)
-                     ? keep_base(job, &model, theta, manifest, why)
-                     : keep_state(job, theta, model.n_elements, manifest, &state, why);
-    }
-    dp_free(theta);
-    dp_buf_close(&state);
-    dp_model_close(&model);
-    return status;
-}
-
-dp_status dp_prepare_model(const char *path, dp_model_config *config, dp_why *why)
-{
-    weights w;
-    DP_TRY(open_weights(&w, path, why));
-    const dp_status status = weights_config(&w, config, why);
-    dp_file_unmap(w.bytes);
-    return status;
-}
-
 static dp_status take_weights(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
                               dp_why *why)
 {
-    weights w;
-    DP_TRY(open_weights(&w, job->weights, why));
-    dp_status status = DP_OK;
-    if (w.is_file && !is_data(job->text)) {
-        status = dp_why_set(why, DP_BADARG,
-                            "a file of llm.c has no tokenizer; give --text a folder of dpnode data "
-                            "tokenize, made with the tokenizer of these weights");
-    } else if (!w.is_file) {
-        status = read_in(job->weights, "tokenizer.json", json, why);
+    dp_model_config found;
+    DP_TRY(dp_first_weights_model(job->weights, &found, why)); /* Names what is not there. */
+    if (dp_folder_is(job->weights)) {
+        DP_TRY(read_in(job->weights, "tokenizer.json", json, why));
+    } else if (!is_data(job->text)) {
+        return dp_why_set(why, DP_BADARG,
+                          "a file of llm.c has no tokenizer; give --text a folder of dpnode data "
+                          "tokenize, made with the tokenizer of these weights");
     }
-    if (status == DP_OK) {
-        status = write_init(job, &w, manifest, why);
-    }
-    dp_file_unmap(w.bytes);
-    return status;
+    return dp_first_weights_write(job->weights, job->folder, manifest, why);
 }
 
 /* ---- any model ---- */
@@ -485,18 +384,15 @@ static dp_status keep_tensors(const dp_prepare_job *job, const dp_safetensors *f
                               const dp_tensor_table *table, dp_manifest *manifest, dp_why *why)
 {
     dp_model model;
-    dp_buf state;
     DP_TRY(dp_manifest_check(manifest, why)); /* That a state holds so many. */
     dp_model_open_vector(&model, table->elements);
     float *const theta = dp_alloc(model.n_elements, sizeof *theta);
-    dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
     dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
                                      : dp_tensor_file_read(file, table, theta, why);
     if (status == DP_OK) {
-        status = keep_state(job, theta, model.n_elements, manifest, &state, why);
+        status = dp_first_state_write(job->folder, theta, model.n_elements, manifest, why);
     }
     dp_free(theta);
-    dp_buf_close(&state);
     dp_model_close(&model);
     return status;
 }

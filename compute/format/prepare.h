@@ -58,7 +58,4 @@ DP_MUST dp_status dp_prepare_files(const dp_prepare_job *job, const char *manife
  * tensor. */
 DP_MUST dp_status dp_prepare_tensors(const char *path, dp_prepared *prepared, dp_why *why);
 
-/* The model of first weights, named as in weights of a job. */
-DP_MUST dp_status dp_prepare_model(const char *weights, dp_model_config *config, dp_why *why);
-
 #endif

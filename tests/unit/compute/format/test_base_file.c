@@ -64,13 +64,14 @@ static void make_weights(struct rig *r)
     dp_buf_close(&bytes);
 }
 
-static dp_status prepare(struct rig *r, const char *weights, dp_base_kind kind, dp_why *why)
+static dp_status prepare_as(struct rig *r, const dp_model_config *config, const char *weights,
+                            dp_base_kind kind, dp_why *why)
 {
     char path[TEMPDIR_FILE_MAX];
     char folder[TEMPDIR_FILE_MAX];
     char from[TEMPDIR_FILE_MAX];
     dp_manifest_default(&r->manifest);
-    dp_manifest_set_model(&r->manifest, &shape);
+    dp_manifest_set_model(&r->manifest, config);
     r->manifest.adapt_rank = 4;
     r->manifest.adapt_targets = DP_ADAPT_Q | DP_ADAPT_DOWN;
     r->manifest.base_kind = kind;
@@ -79,6 +80,11 @@ static dp_status prepare(struct rig *r, const char *weights, dp_base_kind kind, 
                                 .weights =
                                     weights != NULL ? tempdir_file(&r->dir, weights, from) : NULL};
     return dp_prepare(&job, &r->manifest, &r->made, why);
+}
+
+static dp_status prepare(struct rig *r, const char *weights, dp_base_kind kind, dp_why *why)
+{
+    return prepare_as(r, &shape, weights, kind, why);
 }
 
 static void open_rig(struct rig *r)
@@ -151,24 +157,57 @@ static void a_base_that_no_object_holds_is_told_with_the_format_that_fits(void *
 {
     (void)state;
     dp_model model;
-    dp_hash root;
-    uint64_t bytes;
     dp_why why = {{0}};
     const dp_model_preset *const preset = dp_model_preset_find("llama-1b");
     dp_model_config config = preset->config;
     config.layers = 120;
     CHECK_OK(dp_model_open(&model, &config, NULL));
-    CHECK_STATUS(dp_base_file_write("/tmp", "x", &model, DP_BASE_BF16, NULL, &root, &bytes, &why),
-                 DP_TOOBIG);
+    CHECK_STATUS(dp_base_file_check(&model, DP_BASE_BF16, 0, &why), DP_TOOBIG);
     assert_non_null(strstr(why.text, "write model.adapt.base: int8"));
     dp_model_close(&model);
     config.layers = 256;
     config.width = 4096;
     CHECK_OK(dp_model_open(&model, &config, NULL));
-    CHECK_STATUS(dp_base_file_write("/tmp", "x", &model, DP_BASE_NF4, NULL, &root, &bytes, &why),
-                 DP_TOOBIG);
+    CHECK_STATUS(dp_base_file_check(&model, DP_BASE_NF4, 0, &why), DP_TOOBIG);
     assert_non_null(strstr(why.text, "take a smaller model"));
     dp_model_close(&model);
+}
+
+static void a_base_whose_weights_do_not_fit_while_it_is_made_is_told(void **state)
+{
+    (void)state;
+    dp_model model;
+    dp_why why = {{0}};
+    const dp_model_preset *const preset = dp_model_preset_find("llama-1b");
+    CHECK_OK(dp_model_open(&model, &preset->config, NULL));
+    const uint64_t taken = 4 * (uint64_t)model.n_elements;
+    CHECK_OK(dp_base_file_check(&model, DP_BASE_NF4, 0, &why));
+    CHECK_OK(dp_base_file_check(&model, DP_BASE_NF4, taken, &why));
+    CHECK_STATUS(dp_base_file_check(&model, DP_BASE_NF4, taken - 1, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "all weights of it in 32 bits"));
+    dp_model_close(&model);
+}
+
+/* Without a file of weights: nothing of it is looked at before. */
+static void a_base_that_is_too_large_is_told_before_its_weights_are_read(void **state)
+{
+    (void)state;
+    struct rig r;
+    dp_buf bytes;
+    dp_why why = {{0}};
+    char folder[TEMPDIR_FILE_MAX];
+    open_rig(&r);
+    dp_model_config other = dp_model_preset_find("llama-1b")->config;
+    other.layers = 120;
+    dp_buf_init(&bytes, BUF_MAX);
+    CHECK_OK(dp_hf_config_write(&other, &bytes, NULL));
+    tempdir_file(&r.dir, "weights", folder);
+    CHECK_OK(dp_file_write(folder, "config.json", dp_buf_view(&bytes), NULL));
+    CHECK_OK(dp_file_write(folder, "model.safetensors", dp_view_of(NULL, 0), NULL));
+    dp_buf_close(&bytes);
+    CHECK_STATUS(prepare_as(&r, &other, "weights", DP_BASE_BF16, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "write model.adapt.base: int8"));
+    close_rig(&r);
 }
 
 static void a_folder_that_cannot_be_written_is_told(void **state)
@@ -291,6 +330,8 @@ int main(void)
         cmocka_unit_test(weights_become_a_base_and_no_first_state),
         cmocka_unit_test(adapters_without_weights_or_of_another_model_are_refused),
         cmocka_unit_test(a_base_that_no_object_holds_is_told_with_the_format_that_fits),
+        cmocka_unit_test(a_base_whose_weights_do_not_fit_while_it_is_made_is_told),
+        cmocka_unit_test(a_base_that_is_too_large_is_told_before_its_weights_are_read),
         cmocka_unit_test(a_folder_that_cannot_be_written_is_told),
         cmocka_unit_test(adapters_are_exported_for_peft_and_merged),
         cmocka_unit_test(the_files_of_each_export_are_known),
