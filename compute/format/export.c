@@ -251,6 +251,17 @@ static dp_status write_tensors(const dp_export_inputs *in, const char *folder, d
     return status;
 }
 
+/* The longest text that the file says of itself; given: that of the first weights, or 0. */
+static uint32_t context_of(const form *f, const dp_manifest *manifest, uint32_t given)
+{
+    const dp_model_config given_config = dp_manifest_model(manifest);
+    const dp_model_config m = dp_model_config_resolve(&given_config);
+    if (f->target == LLAMA_CPP && m.window != 0 && m.full_every == 0 && given > m.window) {
+        given = m.window; /* llama.cpp has no windows in all layers (gguf_arch.h). */
+    }
+    return m.rope_theta != 0 && given > m.context ? given : m.context; /* Angles need no table. */
+}
+
 dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in, dp_why *why)
 {
     form f = {.target = TRANSFORMERS, .gguf = DP_GGUF_F32, .llmc = DP_LLMC_FP32};
@@ -276,6 +287,7 @@ dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in, 
     if (dp_manifest_adapts(&manifest) && f.target == TRANSFORMERS && !job->merged) {
         f.target = PEFT;
     }
+    manifest.context = context_of(&f, &manifest, job->context);
     DP_TRY(dp_bpe_load(&bpe, in->tokenizer, why));
     status = write_all(&f, in, &manifest, bpe, job->folder, why);
     dp_bpe_close(bpe);

@@ -16,6 +16,9 @@ typedef struct dp_export_job {
     const char *gguf; /* a name of dp_gguf_type_of: folder/model.gguf alone */
     const char *llmc; /* a name of dp_llmc_type_of: folder/model.bin alone */
     bool merged;      /* of a run with adapters: the whole model; always so with gguf or llmc */
+    /* Of the weights that training began with: what a model with rotary positions says of itself,
+     * if it is more than the manifest's, which is that of training; 0: unknown */
+    uint32_t context;
 } dp_export_job;
 
 /* Names of the files of an export, NULL after the last. external, adapts: of the run. */

@@ -24,18 +24,6 @@ static dp_status read_file(const char *folder, dp_buf *out, dp_why *why)
     return access(path, F_OK) == 0 ? dp_file_read(path, out, why) : DP_OK;
 }
 
-dp_status dp_generation_config_keep(const char *from, const char *to, dp_why *why)
-{
-    dp_buf bytes;
-    dp_buf_init(&bytes, BYTES_MAX);
-    dp_status status = read_file(from, &bytes, why);
-    if (status == DP_OK && bytes.size > 0) {
-        status = dp_file_write(to, name, dp_buf_view(&bytes), why);
-    }
-    dp_buf_close(&bytes);
-    return status;
-}
-
 /* NULL: absent, or no object. */
 static dp_status read_object(const char *folder, json_t **object, dp_why *why)
 {

@@ -5,12 +5,10 @@
 
 #include "base/bytes.h"
 
-/* Copies the file from one folder to another; nothing if the first has none. DP_BADARG (path too
- * long), DP_IO, DP_NOSPACE, DP_TOOBIG, DP_NOMEM. */
-DP_MUST dp_status dp_generation_config_keep(const char *from, const char *to, dp_why *why);
 /* Writes the kept file of folder data, else the exported one of folder model, to folder model, with
  * the tokens of dp_end_tokens_find in its eos_token_id. A kept file that is no object of JSON is
- * left out. tokenizer: tokenizer.json. The statuses above, and those of dp_bpe_load. */
+ * left out. tokenizer: tokenizer.json. The statuses of dp_end_tokens_find and dp_bpe_load, and
+ * DP_NOSPACE. */
 DP_MUST dp_status dp_generation_config_export(const char *data, const char *model,
                                               dp_view tokenizer, dp_why *why);
 

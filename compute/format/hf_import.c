@@ -414,7 +414,7 @@ dp_status dp_hf_import_match(const dp_model_config *found, const dp_model_config
     const dp_model_config bases[2] = {dp_model_config_base(found), dp_model_config_base(wanted)};
     const dp_model_config a = dp_model_config_resolve(&bases[0]);
     dp_model_config b = dp_model_config_resolve(&bases[1]);
-    if (a.rope_theta != 0 && b.context <= a.context) {
+    if (a.rope_theta != 0) {
         b.context = a.context; /* Angles need no table. */
     }
     if (memcmp(&a, &b, sizeof a) == 0) {

@@ -26,7 +26,7 @@ enum { DP_HF_MODEL_TEXT_MAX = 448 };
 void dp_hf_import_describe(const dp_model_config *config, char text[DP_HF_MODEL_TEXT_MAX]);
 
 /* DP_OK if theta of the found model can be trained as the wanted one: both are equal, except that
- * with rotary positions the wanted context may be shorter. Else DP_BADARG with a sentence that
+ * with rotary positions the wanted context may be another. Else DP_BADARG with a sentence that
  * holds the model section to write. */
 DP_MUST dp_status dp_hf_import_match(const dp_model_config *found, const dp_model_config *wanted,
                                      dp_why *why);

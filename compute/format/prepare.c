@@ -16,7 +16,7 @@
 #include "compute/corpus/tokenize.h"
 #include "compute/corpus/window_packer.h"
 #include "compute/format/first_weights.h"
-#include "compute/format/generation_config.h"
+#include "compute/format/hf_config.h"
 #include "compute/format/tensor_file.h"
 #include "compute/machine/files.h"
 #include "compute/model/model.h"
@@ -475,14 +475,28 @@ static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest 
                                            : take_text(job, json, manifest, prepared, why);
 }
 
-/* The chat template of the weights, or of the data where those are none or one file, and how the
- * weights are sampled, for what is measured and exported later. */
+/* The same file in another folder, if there is one. */
+static dp_status keep_file(const char *from, const char *to, const char *name, dp_why *why)
+{
+    dp_buf bytes;
+    dp_buf_init(&bytes, DP_HF_CONFIG_BYTES_MAX);
+    dp_status status = read_in(from, name, &bytes, why);
+    if (status == DP_OK) {
+        status = dp_file_write(to, name, dp_buf_view(&bytes), why);
+    }
+    dp_buf_close(&bytes);
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+/* The chat template of the weights, or of the data where those are none or one file, and what the
+ * weights' folder says of the model, for what is measured and exported later. */
 static dp_status keep_chat(const dp_prepare_job *job, dp_why *why)
 {
     const bool given = job->weights != NULL && dp_folder_is(job->weights);
     const char *const from = given ? job->weights : job->text;
-    if (given) {
-        DP_TRY(dp_generation_config_keep(from, job->folder, why));
+    if (given && strcmp(from, job->folder) != 0) {
+        DP_TRY(keep_file(from, job->folder, "config.json", why));
+        DP_TRY(keep_file(from, job->folder, "generation_config.json", why));
     }
     return dp_folder_is(from) && strcmp(from, job->folder) != 0
                ? dp_chat_files_copy(from, job->folder, why)

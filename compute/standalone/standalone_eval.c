@@ -359,12 +359,14 @@ dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_j
     dp_trainer *trainer = NULL;
     dp_view state = {0};
     dp_hash root;
+    dp_export_job job = *to;
     dp_status status = open_newest(look, &folder, &trainer, steps, why);
     if (status == DP_OK) {
+        job.context = dp_standalone_folder_context(&folder);
         status = dp_trainer_state_bytes(trainer, &state, &root);
     }
     if (status == DP_OK) {
-        status = export_state(&folder, state, to, why);
+        status = export_state(&folder, state, &job, why);
     }
     if (status == DP_OK) {
         status = export_chat(&folder, to, files, why);

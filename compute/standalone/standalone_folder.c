@@ -10,6 +10,7 @@
 #include "compute/corpus/chat_files.h"
 #include "compute/format/export.h"
 #include "compute/format/generation_config.h"
+#include "compute/format/hf_import.h"
 #include "compute/machine/files.h"
 #include "compute/text/bpe.h"
 
@@ -259,6 +260,17 @@ dp_trainer_setup dp_standalone_folder_setup(const dp_standalone_folder *f)
                               .alone = true};
 }
 
+uint32_t dp_standalone_folder_context(const dp_standalone_folder *f)
+{
+    char data[PATH_MAX];
+    dp_model_config config;
+    dp_why why;
+    return path_of(f, "data", data, &why) == DP_OK &&
+                   dp_hf_import_config(data, &config, &why) == DP_OK
+               ? config.context
+               : 0;
+}
+
 dp_status dp_standalone_folder_export(const dp_standalone_folder *f, dp_why *why)
 {
     char manifest[PATH_MAX];
@@ -270,8 +282,11 @@ dp_status dp_standalone_folder_export(const dp_standalone_folder *f, dp_why *why
     DP_TRY(path_of(f, DP_STANDALONE_STATE, weights, why));
     DP_TRY(path_of(f, "data/tokenizer.json", tokenizer, why));
     DP_TRY(path_of(f, "model", model, why));
-    const dp_export_job job = {
-        .manifest = manifest, .state = weights, .tokenizer = tokenizer, .folder = model};
+    const dp_export_job job = {.manifest = manifest,
+                               .state = weights,
+                               .tokenizer = tokenizer,
+                               .folder = model,
+                               .context = dp_standalone_folder_context(f)};
     const dp_status status = dp_export(&job, why);
     unlink(weights);
     DP_TRY(status);

@@ -50,6 +50,8 @@ DP_MUST dp_status dp_standalone_folder_same(const dp_standalone_folder *folder, 
                                             dp_why *why);
 /* The setup of a standalone trainer; the caller sets rows and threads. Borrows from folder. */
 dp_trainer_setup dp_standalone_folder_setup(const dp_standalone_folder *folder);
+/* The context of the first weights, by the kept config.json; 0: unknown. */
+uint32_t dp_standalone_folder_context(const dp_standalone_folder *folder);
 /* Makes FOLDER/model from FOLDER/state.bin, the state of a trainer (state.h), and removes the
  * latter. */
 DP_MUST dp_status dp_standalone_folder_export(const dp_standalone_folder *folder, dp_why *why);

@@ -190,6 +190,24 @@ class Train(SystemTest):
         self.check_error(self.start(still, "--text", self.text, "--out", self.out("third"), "--from", made), "E0513", 65,
                          "write model")
 
+    def test_an_export_keeps_the_context_of_the_weights_that_it_began_with(self):
+        llama = MANIFEST.replace("model: {", "model: {arch: llama, ")
+        self.end(self.start(self.file("long.yaml", llama), "--text", self.text, "--out", self.out("long"), "--steps", "1"))
+        made = self.out("long")
+        for context in ("16", "80"):
+            short = self.file("short.yaml", llama.replace("context: 64", "context: " + context))
+            out = self.out(context)
+            events, status = self.end(self.start(short, "--from", os.path.join(made, "model"), "--text", self.text, "--out", out,
+                                                 "--steps", "1"))
+            self.assertEqual((status, events[-1]["event"]), (0, "end"), events[-1])
+            exported = self.out("exported" + context)
+            subprocess.run([os.path.join(BINARIES, "dpnode"), "ckpt", "export", exported, "--from", out, "--json"],
+                           stdout=subprocess.PIPE, env=self.env, timeout=60, check=True)
+            for folder in (os.path.join(out, "model"), exported):
+                with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+                    self.assertEqual(json.load(file)["max_position_embeddings"], max(64, int(context)))
+            made = out
+
     def test_weights_and_a_text_are_enough(self):
         self.end(self.begin(self.out("first"), "--steps", "2"))
         made = os.path.join(self.out("first"), "model")

@@ -355,6 +355,8 @@ static void the_model_to_write_is_told(void **state)
     wanted.context = 4;
     assert_int_equal(dp_hf_import_match(&small[2], &wanted, &why), DP_OK);
     wanted.context = 9;
+    assert_int_equal(dp_hf_import_match(&small[2], &wanted, &why), DP_OK);
+    wanted.layers = 3;
     assert_int_equal(dp_hf_import_match(&small[2], &wanted, &why), DP_BADARG);
     assert_non_null(strstr(why.text, "model: {arch: llama, layers: 2, width: 12, heads: 4"));
     assert_non_null(strstr(why.text, "head: untied}"));
