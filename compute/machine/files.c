@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -155,6 +156,7 @@ static dp_status write_new(const char *path, dp_view bytes, bool durable, dp_why
     if (fd < 0) {
         return failed(why, "create", path);
     }
+    flock(fd, LOCK_EX); /* So that nobody sweeps it; without locks nothing is swept. */
     dp_status status = dp_fd_write(fd, bytes) == DP_OK ? DP_OK : failed(why, "write", path);
     if (status == DP_OK && durable && fsync(fd) != 0) {
         status = failed(why, "sync", path);
@@ -173,6 +175,39 @@ static dp_status path_in(const char *folder, const char *name, char out[PATH_MAX
                : dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
 }
 
+static bool is_half_of(const char *entry, const char *name)
+{
+    const size_t size = strlen(name);
+    if (entry[0] != '.' || strncmp(entry + 1, name, size) != 0 || entry[size + 1] != '.') {
+        return false;
+    }
+    const char *const number = entry + size + 2;
+    return number[0] != '\0' && strspn(number, "0123456789") == strlen(number);
+}
+
+/* Removes what processes that were killed left of this file: nobody holds a lock on it. */
+static void sweep_halves(const char *folder, const char *name)
+{
+    DIR *const entries = opendir(folder);
+    const struct dirent *entry;
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        if (!is_half_of(entry->d_name, name)) {
+            continue;
+        }
+        const int at = dirfd(entries);
+        const int fd = openat(at, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            unlinkat(at, entry->d_name, 0);
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    if (entries != NULL) {
+        closedir(entries);
+    }
+}
+
 /* Writes beside the file and renames: what stood under the name is replaced, never written to. */
 static dp_status replace(const char *folder, const char *name, dp_view bytes, bool durable,
                          dp_why *why)
@@ -183,6 +218,7 @@ static dp_status replace(const char *folder, const char *name, dp_view bytes, bo
     snprintf(own, sizeof own, ".%s.%ld", name, (long)getpid());
     DP_TRY(path_in(folder, own, half, why));
     DP_TRY(path_in(folder, name, path, why));
+    sweep_halves(folder, name);
     dp_status status = write_new(half, bytes, durable, why);
     if (status == DP_OK && rename(half, path) != 0) {
         status = failed(why, "rename", half);

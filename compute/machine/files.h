@@ -28,7 +28,8 @@ DP_MUST dp_status dp_file_map(const char *folder, const char *name, dp_view *byt
 DP_MUST dp_status dp_file_map_path(const char *path, dp_view *bytes, dp_why *why); /* the same */
 void dp_file_unmap(dp_view bytes);
 /* Creates or replaces folder/name: a link under that name is replaced and not followed. Needs room
- * for both files at once. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
+ * for both files at once; what a killed process left of such a file is removed first. DP_IO,
+ * DP_NOSPACE, DP_BADARG (path too long). */
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
 /* The same, durably: a reader, also after a crash or a power cut, finds the old bytes or the
  * new. */

@@ -1,8 +1,10 @@
 #include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,6 +90,28 @@ static void a_link_under_the_name_is_replaced_and_its_target_stays(void **state)
     CHECK_OK(dp_file_read(key, &bytes, NULL));
     CHECK(bytes.size == 6 && memcmp(bytes.data, "secret", 6) == 0);
     dp_buf_close(&bytes);
+    tempdir_close(&dir);
+}
+
+static void the_half_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(void **state)
+{
+    (void)state;
+    static const char *const names[] = {".data.4194305", ".data.4194306", ".data.x",
+                                        ".other.4194305"};
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_OK(dp_file_write(dir.path, names[i], dp_view_text("half"), NULL));
+    }
+    const int fd = open(tempdir_file(&dir, names[1], path), O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0); /* as its writer holds it */
+    CHECK_OK(dp_file_write(dir.path, "data", dp_view_text("whole"), NULL));
+    CHECK(access(tempdir_file(&dir, names[0], path), F_OK) != 0);
+    for (size_t i = 1; i < 4; i++) {
+        CHECK(access(tempdir_file(&dir, names[i], path), F_OK) == 0);
+    }
+    close(fd);
     tempdir_close(&dir);
 }
 
@@ -211,6 +235,7 @@ int main(void)
         cmocka_unit_test(files_of_a_folder_are_listed_by_name),
         cmocka_unit_test(a_file_is_replaced_whole_and_nothing_stays_beside_it),
         cmocka_unit_test(a_link_under_the_name_is_replaced_and_its_target_stays),
+        cmocka_unit_test(the_half_of_a_killed_process_is_removed_and_that_of_a_living_one_stays),
         cmocka_unit_test(a_folder_of_somebody_else_is_refused_where_it_would_be_trusted),
         cmocka_unit_test(too_many_files_are_refused),
         cmocka_unit_test(without_memory_there_is_no_list),
