@@ -129,7 +129,7 @@ static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_erro
             continue;
         }
         dp_error_set(error, DP_EXIT_CANTCREATE, "E0407", "dpnode ckpt export OTHER_FOLDER",
-                     "the folder holds a model already", path);
+                     "the folder holds a model already, and --force was not given", path);
         return true;
     }
     return false;

@@ -16,6 +16,7 @@
 #include "compute/text/bpe.h"
 
 enum { CONFIG_BYTES_MAX = 32768 }; /* a line for each layer */
+#define FILE_BYTES_MAX (2 * DP_OBJECT_BYTES_MAX)
 
 static dp_status write_text(const char *folder, const char *name, dp_status written, dp_buf *text,
                             dp_why *why)
@@ -148,7 +149,7 @@ static dp_status write_model(const form *f, const dp_manifest *m, const dp_expor
     dp_model model;
     DP_TRY(dp_model_open(&model, &config, why));
     dp_buf out;
-    dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
+    dp_buf_init(&out, FILE_BYTES_MAX);
     const bool merged = model.base != NULL && f->target != PEFT;
     float *const params = dp_alloc(model.n_elements, sizeof *params);
     float *const theta = merged ? dp_alloc(model.base->n_elements, sizeof *theta) : NULL;
@@ -163,6 +164,34 @@ static dp_status write_model(const form *f, const dp_manifest *m, const dp_expor
     dp_buf_close(&out);
     dp_model_close(&model);
     return status;
+}
+
+/* Thousandths of a byte that a parameter takes in the file. */
+static uint64_t milli_bytes_of(const form *f)
+{
+    if (f->target == LLM_C) {
+        return f->llmc == DP_LLMC_BF16 ? 2000 : 4000;
+    }
+    if (f->target != LLAMA_CPP || f->gguf == DP_GGUF_F32) {
+        return 4000;
+    }
+    return f->gguf == DP_GGUF_Q8_0 ? 1063 : 2000; /* 34 bytes for 32 */
+}
+
+/* Before hours of reading: the file is put together in one buffer. */
+static dp_status check_size(const form *f, const dp_model_config *config, dp_why *why)
+{
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    const dp_model_config whole = dp_model_config_base(config);
+    const uint64_t n = dp_model_config_parameters(f->target == PEFT ? config : &whole);
+    const double bytes = (double)n * (double)milli_bytes_of(f) / 1000;
+    if (bytes <= (double)FILE_BYTES_MAX) {
+        return DP_OK;
+    }
+    return dp_why_set(why, DP_UNSUPPORTED,
+                      "the file would have %.1f GiB, and an export writes at most %.0f: take "
+                      "--gguf f16 or q8_0, or the adapters alone, without --merged",
+                      bytes / gib, (double)FILE_BYTES_MAX / gib);
 }
 
 static dp_status write_adapter_config(const dp_model_config *config, const char *folder,
@@ -183,18 +212,21 @@ static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_m
         TRANSFORMERS) {
         DP_TRY(dp_hf_config_check(&config, why));
     }
+    DP_TRY(check_size(f, &config, why));
     DP_TRY(dp_folder_make_own(folder, why));
+    /* The configuration last: without it the folder is no model, whatever ends the work. */
+    DP_TRY(write_model(f, manifest, in, folder, bpe, why));
+    if (f->target == TRANSFORMERS || f->target == PEFT) {
+        DP_TRY(dp_file_write(folder, "tokenizer.json", in->tokenizer, why));
+    }
     if (f->target == PEFT) {
         DP_TRY(write_adapter_config(&config, folder, why));
     }
     if (f->target == TRANSFORMERS) {
-        DP_TRY(write_config(manifest, folder, why));
         DP_TRY(write_generation(bpe, folder, why));
+        DP_TRY(write_config(manifest, folder, why));
     }
-    if (f->target == TRANSFORMERS || f->target == PEFT) {
-        DP_TRY(dp_file_write(folder, "tokenizer.json", in->tokenizer, why));
-    }
-    return write_model(f, manifest, in, folder, bpe, why);
+    return DP_OK;
 }
 
 const char *const *dp_export_files(const dp_export_job *job, bool external, bool adapts)
@@ -234,7 +266,7 @@ static dp_status write_tensors(const dp_export_inputs *in, const char *folder, d
     dp_buf out;
     DP_TRY(dp_tensor_table_open(&table, in->tokenizer, why));
     dp_model_open_vector(&model, table.elements);
-    dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
+    dp_buf_init(&out, FILE_BYTES_MAX);
     float *const vector = dp_alloc(model.n_elements, sizeof *vector);
     dp_status status = vector == NULL
                            ? dp_why_set(why, DP_NOMEM, "no memory for the weights")

@@ -3,6 +3,7 @@
 #include "tests/unit/compute/tiny_run.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "compute/format/adapter_config.h"
@@ -311,6 +312,33 @@ static void adapters_are_exported_for_peft_and_merged(void **state)
     close_rig(&r);
 }
 
+static void an_export_that_is_too_large_is_told_before_anything_is_read(void **state)
+{
+    (void)state;
+    struct rig r;
+    dp_why why = {{0}};
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    char out[TEMPDIR_FILE_MAX];
+    open_rig(&r);
+    CHECK_OK(prepare(&r, "weights", DP_BASE_NF4, &why));
+    dp_buf tokenizer = read_file(&r, "out/tokenizer.json");
+    dp_model_config large = dp_model_preset_find("llama-1b")->config;
+    large.layers = 120;
+    dp_manifest_set_model(&r.manifest, &large);
+    r.manifest.adapt_rank = 4;
+    r.manifest.adapt_targets = DP_ADAPT_Q;
+    CHECK_OK(dp_manifest_encode(&r.manifest, manifest, &size));
+    const dp_export_inputs in = {.manifest = dp_view_of(manifest, size),
+                                 .tokenizer = dp_buf_view(&tokenizer)};
+    const dp_export_job job = {.folder = tempdir_file(&r.dir, "merged", out), .merged = true};
+    CHECK_STATUS(dp_export_views(&job, &in, &why), DP_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "--gguf f16"));
+    CHECK(access(out, F_OK) != 0);
+    dp_buf_close(&tokenizer);
+    close_rig(&r);
+}
+
 static void the_files_of_each_export_are_known(void **state)
 {
     (void)state;
@@ -334,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_base_that_is_too_large_is_told_before_its_weights_are_read),
         cmocka_unit_test(a_folder_that_cannot_be_written_is_told),
         cmocka_unit_test(adapters_are_exported_for_peft_and_merged),
+        cmocka_unit_test(an_export_that_is_too_large_is_told_before_anything_is_read),
         cmocka_unit_test(the_files_of_each_export_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

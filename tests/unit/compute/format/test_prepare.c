@@ -1,6 +1,7 @@
 #include "tests/unit/compute/tiny_run.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/run/samples.h"
 #include "base/run/token_marks.h"
@@ -502,8 +503,10 @@ static void a_state_is_exported_with_its_config(void **state)
     CHECK_STATUS(dp_export(&job, &why), DP_BADARG);
     job.llmc = NULL;
     job.state = paths[2];
+    tempdir_file(&dir, "none", paths[3]);
     CHECK_STATUS(dp_export(&job, &why), DP_BADMSG);
     CHECK(strstr(why.text, "state") != NULL);
+    CHECK(access(tempdir_file(&dir, "none/config.json", path), F_OK) != 0); /* It is no model. */
     dp_buf_close(&weights);
     dp_buf_close(&about);
     dp_buf_close(&bytes);
