@@ -14,7 +14,7 @@ enum { DP_ADDED_MAX = 16384 }; /* Gemma 3 has 6,415 */
 typedef struct dp_added_token {
     dp_view text; /* borrowed: lives as long as the table */
     uint32_t id;
-    bool special;     /* only carried */
+    bool special;     /* stands for no text */
     bool single_word; /* not beside a word character */
     bool takes_left;  /* white space before it too (lstrip) */
     bool takes_right; /* white space after it too (rstrip) */

@@ -250,7 +250,7 @@ dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added, dp_normalizer
     DP_TRY(add_pattern(bpe, added, pattern));
     DP_TRY(name_added(bpe, kept, added->id));
     set_token(bpe, added->id, kept);
-    bpe->text_bytes[added->id] = (uint16_t)kept.size;
+    bpe->text_bytes[added->id] = added->special ? 0 : (uint16_t)kept.size;
     return DP_OK;
 }
 
@@ -437,6 +437,16 @@ static dp_status cut_words(dp_bpe *bpe)
     return DP_OK;
 }
 
+/* Special tokens mark text and are none: their names are no bytes that a model could learn. */
+static void count_no_text(dp_bpe *bpe, const dp_added *added)
+{
+    for (uint32_t i = 0; i < added->count; i++) {
+        if (added->items[i].special) {
+            bpe->text_bytes[added->items[i].id] = 0;
+        }
+    }
+}
+
 dp_status dp_bpe_seal(dp_bpe *bpe)
 {
     find_bytes(bpe);
@@ -450,6 +460,8 @@ dp_status dp_bpe_seal(dp_bpe *bpe)
         const size_t size = bpe->bytes ? t.size : dp_decoder_text_bytes(&bpe->decoder, t);
         bpe->text_bytes[id] = (uint16_t)(size < UINT16_MAX ? size : UINT16_MAX);
     }
+    count_no_text(bpe, &bpe->added);
+    count_no_text(bpe, &bpe->added_raw);
     return cut_words(bpe);
 }
 

@@ -50,7 +50,8 @@ void dp_bpe_close(dp_bpe *bpe); /* Accepts NULL. */
 size_t dp_bpe_count(const dp_bpe *bpe);
 /* The bytes of a token as the model knows them, lent until close; empty for an unused id. */
 dp_view dp_bpe_token(const dp_bpe *bpe, uint32_t id);
-/* Bytes of text that a token stands for: a mark for a space counts one. 0 for an unused id. */
+/* Bytes of text that a token stands for: a mark for a space counts one. 0 for an unused id, and for
+ * a special token. */
 size_t dp_bpe_text_bytes(const dp_bpe *bpe, uint32_t id);
 /* Makes text a special token with the next id. DP_BADARG (empty), DP_EXISTS, DP_TOOBIG,
  * DP_NOMEM. */

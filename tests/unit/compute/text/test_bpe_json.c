@@ -351,6 +351,7 @@ static void a_special_token_may_follow_training(void **state)
     CHECK_OK(dp_bpe_train(&bpe, dp_view_text("abab abab"), 258, NULL));
     const size_t count = dp_bpe_count(bpe);
     CHECK_OK(dp_bpe_add_special(bpe, dp_view_text("<|endoftext|>"), &id));
+    CHECK(dp_bpe_text_bytes(bpe, id) == 0);
     CHECK(id == count && dp_bpe_count(bpe) == count + 1);
     CHECK_STATUS(dp_bpe_add_special(bpe, dp_view_text("<|endoftext|>"), &id), DP_EXISTS);
     CHECK_STATUS(dp_bpe_add_special(bpe, dp_view_text(""), &id), DP_BADARG);

@@ -275,6 +275,7 @@ static void tokens_know_the_bytes_of_text_that_they_stand_for(void **state)
     CHECK(dp_bpe_find(llama, dp_view_text("<0xE7>"), &id));
     CHECK(dp_bpe_text_bytes(llama, id) == 1);
     CHECK(dp_bpe_text_bytes(llama, (uint32_t)dp_bpe_count(llama)) == 0);
+    CHECK(dp_bpe_special(llama, dp_view_text("</s>"), &id) && dp_bpe_text_bytes(llama, id) == 0);
     kinds_close(&k);
 }
 
