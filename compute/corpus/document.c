@@ -88,7 +88,10 @@ static dp_status read_chat(dp_document *d, dp_why *why)
         return dp_chat_text(d->chat, d->line.root, &d->text, d->spans, &d->n_spans, why);
     }
     if (d->chat_why != NULL && d->chat_why->text[0] != '\0') {
-        return dp_why_set(why, DP_NOTFOUND, "%s", d->chat_why->text);
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "%.140s; put one that can be used as chat_template.jinja beside the "
+                          "tokenizer.json",
+                          d->chat_why->text);
     }
     return dp_why_set(why, DP_NOTFOUND,
                       "a chat needs the template of its tokenizer: give the tokenizer.json of a "

@@ -51,8 +51,9 @@ void dp_document_close(dp_document *document);
  * the first line of a file tells how its lines are read. Accepts any bytes. */
 bool dp_document_is(dp_document *document, dp_view line, const char *field);
 /* Reads a line: text and spans. An empty text for a blank line. field: the one of {"text"}. Accepts
- * any bytes. DP_BADMSG (none of the kinds above), DP_NOTFOUND (a chat without a template), those of
- * dp_chat_text, DP_TOOBIG, DP_NOMEM; why does not name the line. */
+ * any bytes. DP_BADMSG (none of the kinds above), DP_NOTFOUND (a chat without a template),
+ * DP_UNSUPPORTED (with one that cannot be used), those of dp_chat_text, DP_TOOBIG, DP_NOMEM; why
+ * does not name the line. */
 DP_MUST dp_status dp_document_read(dp_document *document, dp_view line, const char *field,
                                    dp_why *why);
 /* Makes tokens and marks of the text that was read. A span begins with the first token that differs

@@ -153,7 +153,7 @@ static dp_status walk_jsonl(walk *w, const dp_tokenize_job *job, const char *pat
                                 inner.text[0] != '\0' ? inner.text : dp_status_text(status));
         }
         if (status != DP_OK && !(of_line && skips(w, job, status, &named))) {
-            status = end_at(job, status, of_line, &named, why);
+            status = end_at(job, status, of_line && !w->writes, &named, why);
             break;
         }
     }
@@ -454,7 +454,9 @@ static dp_status write_line(void *context, dp_view line, dp_why *why)
 {
     writing *const w = context;
     dp_document *const d = &w->document;
-    DP_TRY(dp_document_read(d, line, w->field, why));
+    const dp_status read = dp_document_read(d, line, w->field, why);
+    w->walk.writes = read != DP_OK && d->is_chat && d->chat == NULL; /* no template */
+    DP_TRY(read);
     if (d->text.size == 0) {
         return DP_OK;
     }

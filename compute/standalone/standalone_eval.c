@@ -130,6 +130,7 @@ static dp_status score(const dp_standalone_look *look, const dp_standalone_folde
         if (status == DP_OK) {
             status = open_given(folder, &bytes, &data, why);
         }
+        status = status == DP_UNSUPPORTED ? DP_BADARG : status; /* It would mean the backend. */
     }
     if (status == DP_OK) {
         status = dp_trainer_eval(trainer, look->data != NULL ? &data : NULL, look->tokens, out);

@@ -85,6 +85,14 @@ class Data(SystemTest):
         self.check_error(dpnode("data", "info", self.folder.path, "--json"), "E0501", 65, "is a folder")
         self.check_error(dpnode("data", "verify", self.folder.path, "--json"), "E0502", 66, "shards.bin")
 
+    def test_a_chat_template_that_cannot_be_used_is_no_missing_file(self):
+        chats = self.file("chats.jsonl", b'{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n')
+        tokenizer = self.file("tokenizer.json", "")
+        shutil.copy(os.path.join(GOLDEN, "tokenizer_gpt2.json"), tokenizer)
+        self.file("chat_template.jinja", "{% raw %}x{% endraw %}")
+        self.check_error(dpnode("data", "tokenize", chats, "--tokenizer", tokenizer, "--out", self.out, "--json"), "E0501", 65,
+                         "chat_template.jinja beside")
+
     def test_a_run_can_be_founded_on_a_folder_of_data(self):
         text = systemtest.tiny_text(os.path.join(self.folder.path, "tiny.txt"))
         self.tokenize(text, "--vocab", "400")

@@ -649,7 +649,14 @@ static void a_template_that_cannot_be_used_is_told_by_chats_alone(void **state)
     d.job.n_paths = 0;
     d.job.skip_bad_lines = true; /* The fault is not the line's. */
     add_text(&d, "b.jsonl", "{\"messages\": [{\"role\": \"assistant\", \"content\": \"one\"}]}\n");
-    check_refused(&d, DP_NOTFOUND, "b.jsonl, line 1: the chat template cannot be used: line 1");
+    check_refused(&d, DP_UNSUPPORTED, "b.jsonl, line 1: the chat template cannot be used: line 1");
+    check_refused(&d, DP_UNSUPPORTED, "put one that can be used as chat_template.jinja");
+    d.job.skip_bad_lines = false;
+    d.job.skip_option = "--skip-bad-lines";
+    dp_tokenized made;
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_tokenize(&d.job, &made, &why), DP_UNSUPPORTED);
+    CHECK(strstr(why.text, "--skip-bad-lines") == NULL);
     desk_close(&d);
 }
 
