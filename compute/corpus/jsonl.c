@@ -113,6 +113,15 @@ static dp_status read_more(dp_lines *l, dp_why *why)
     return DP_OK;
 }
 
+/* Programs of Windows put a byte order mark in front of a file, which is nothing of its text. */
+static void skip_mark(dp_lines *l, dp_view *line)
+{
+    if (!l->begun && line->size >= 3 && memcmp(line->data, "\xef\xbb\xbf", 3) == 0) {
+        *line = dp_view_of(line->data + 3, line->size - 3);
+    }
+    l->begun = true;
+}
+
 dp_status dp_lines_next(dp_lines *l, dp_view *line, dp_why *why)
 {
     size_t looked = l->begin;
@@ -126,6 +135,7 @@ dp_status dp_lines_next(dp_lines *l, dp_view *line, dp_why *why)
             l->begin += size + (end != NULL);
             looked = l->begin;
             if (!l->inside) {
+                skip_mark(l, line);
                 return DP_OK;
             }
             l->inside = false;

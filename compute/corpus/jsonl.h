@@ -33,6 +33,7 @@ typedef struct dp_lines {
     int fd;
     dp_buf bytes; /* read and not yet handed out */
     size_t begin;
+    bool begun; /* a line was handed out */
     bool ended;
     bool inside; /* of a line that is too long: the rest of it is not handed out */
 } dp_lines;
@@ -40,8 +41,9 @@ typedef struct dp_lines {
 /* DP_IO, DP_NOTFOUND with a sentence; then it is closed. */
 DP_MUST dp_status dp_lines_open(dp_lines *lines, const char *path, dp_why *why);
 void dp_lines_close(dp_lines *lines); /* Accepts a closed one. */
-/* The next line without its end, lent until the next call. DP_NOTFOUND: there are no more;
- * DP_TOOBIG: it is too long, and the next call goes on behind it; DP_IO, DP_NOMEM. */
+/* The next line without its end, and the first without a byte order mark, lent until the next call.
+ * DP_NOTFOUND: there are no more; DP_TOOBIG: it is too long, and the next call goes on behind it;
+ * DP_IO, DP_NOMEM. */
 DP_MUST dp_status dp_lines_next(dp_lines *lines, dp_view *line, dp_why *why);
 
 #endif

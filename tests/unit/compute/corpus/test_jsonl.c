@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "compute/corpus/jsonl.h"
+#include "compute/machine/files.h"
+#include "tests/lib/tempdir.h"
 
 static void check_text(const char *line, const char *text, size_t size)
 {
@@ -46,6 +48,25 @@ static void lines_that_are_no_documents_are_refused(void **state)
     check_refused("[\"text\"]", "field \"text\"");
 }
 
+static void a_byte_order_mark_is_no_part_of_the_first_line(void **state)
+{
+    (void)state;
+    tempdir dir;
+    dp_lines lines;
+    dp_view line;
+    char path[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    CHECK_OK(dp_file_write(dir.path, "a", dp_view_text("\xef\xbb\xbf{}\n\xef\xbb\xbf[]\n"), NULL));
+    CHECK_OK(dp_lines_open(&lines, tempdir_file(&dir, "a", path), NULL));
+    CHECK_OK(dp_lines_next(&lines, &line, NULL));
+    CHECK(dp_view_equal(line, dp_view_text("{}")));
+    CHECK_OK(dp_lines_next(&lines, &line, NULL));
+    CHECK(line.size == 5);
+    CHECK_STATUS(dp_lines_next(&lines, &line, NULL), DP_NOTFOUND);
+    dp_lines_close(&lines);
+    tempdir_close(&dir);
+}
+
 static void deep_nesting_is_refused(void **state)
 {
     (void)state;
@@ -62,6 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_of_a_line_is_found),
         cmocka_unit_test(lines_that_are_no_documents_are_refused),
+        cmocka_unit_test(a_byte_order_mark_is_no_part_of_the_first_line),
         cmocka_unit_test(deep_nesting_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
