@@ -307,8 +307,23 @@ static dp_status read_tensors(const weights *w, const dp_model *model, float *th
     return status;
 }
 
+/* Weights that Python alone unpickles are no missing file. */
+static dp_status check_pickled(const char *folder, dp_why *why)
+{
+    const bool pickled =
+        is_there(folder, "pytorch_model.bin") || is_there(folder, "pytorch_model.bin.index.json");
+    return pickled && !is_there(folder, ONE_FILE) && !is_there(folder, INDEX_FILE)
+               ? dp_why_set(why, DP_UNSUPPORTED,
+                            "%.300s has its weights in pytorch_model.bin, which is not read; in "
+                            "Python, model.save_pretrained(FOLDER, safe_serialization=True) "
+                            "writes " ONE_FILE,
+                            folder)
+               : DP_OK;
+}
+
 dp_status dp_hf_import_weights(const char *folder, const dp_model *model, float *theta, dp_why *why)
 {
+    DP_TRY(check_pickled(folder, why));
     weights *const w = dp_alloc(1, sizeof *w);
     if (w == NULL) {
         return dp_why_set(why, DP_NOMEM, "no memory for a list of files");
@@ -326,6 +341,13 @@ dp_status dp_hf_import_weights(const char *folder, const dp_model *model, float 
 dp_status dp_hf_import_config(const char *folder, dp_model_config *config, dp_why *why)
 {
     dp_view text;
+    if (!is_there(folder, "config.json") && is_there(folder, "adapter_config.json")) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "%.300s holds adapters, not a model: go on with them by dpnode train "
+                          "--resume --out FOLDER of their training, or begin from the whole model "
+                          "(ckpt export --merged)",
+                          folder);
+    }
     DP_TRY(dp_file_map(folder, "config.json", &text, why));
     const dp_status status = dp_hf_config_read(text, config, why);
     dp_file_unmap(text);

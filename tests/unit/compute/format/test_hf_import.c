@@ -347,6 +347,27 @@ static void an_empty_folder_is_named(void **state)
     close_folder(&f);
 }
 
+static void pickled_weights_and_adapters_are_told_from_missing_files(void **state)
+{
+    (void)state;
+    struct folder f;
+    dp_model_config found;
+    dp_why why = {""};
+    char path[256];
+    open_folder(&f, &small[0]);
+    snprintf(path, sizeof path, "%s/model.safetensors", f.path);
+    assert_int_equal(unlink(path), 0);
+    put(&f, "pytorch_model.bin", dp_view_text("PK"));
+    refuse(&f, DP_UNSUPPORTED, "safe_serialization=True");
+    snprintf(path, sizeof path, "%s/config.json", f.path);
+    unlink(path);
+    assert_int_equal(dp_hf_import_config(f.path, &found, &why), DP_NOTFOUND);
+    put(&f, "adapter_config.json", dp_view_text("{}"));
+    assert_int_equal(dp_hf_import_config(f.path, &found, &why), DP_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "--merged"));
+    close_folder(&f);
+}
+
 static void the_model_to_write_is_told(void **state)
 {
     (void)state;
@@ -381,6 +402,7 @@ int main(void)
         cmocka_unit_test(an_index_does_not_lead_out_of_the_folder),
         cmocka_unit_test(a_tensor_in_two_files_is_refused),
         cmocka_unit_test(an_empty_folder_is_named),
+        cmocka_unit_test(pickled_weights_and_adapters_are_told_from_missing_files),
         cmocka_unit_test(the_model_to_write_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
