@@ -166,12 +166,20 @@ static dp_status open_trainer(solo *s, dp_why *why)
     return dp_trainer_open(&s->trainer, &setup, why);
 }
 
+/* On a full disk the older checkpoint makes room for the new one. */
 static dp_status save(solo *s, dp_why *why)
 {
     const double start = now_s();
-    DP_TRY(dp_standalone_save(s->folder.path, DP_STANDALONE_LAST, s->trainer, &s->head, &s->hash,
-                              why));
+    const char *const folder = s->folder.path;
+    dp_standalone_head head = s->head;
+    dp_status status =
+        dp_standalone_save(folder, DP_STANDALONE_LAST, s->trainer, &head, &s->hash, why);
+    if (status == DP_NOSPACE && dp_standalone_keep_one(folder, s->head.place.steps)) {
+        status = dp_standalone_save(folder, DP_STANDALONE_LAST, s->trainer, &head, &s->hash, why);
+    }
     s->saved_at = now_s();
+    DP_TRY(status);
+    s->head = head;
     dp_standalone_event event = event_of(s, DP_STANDALONE_SAVED);
     event.took_s = s->saved_at - start;
     tell(s, &event);
@@ -417,7 +425,15 @@ static dp_status after_step(solo *s, uint64_t steps, bool *ends, dp_why *why)
     if (s->val_every != 0 && (steps % s->val_every == 0 || steps >= s->target)) {
         DP_TRY(validate(s, steps, ends, why));
     }
-    return steps < s->target && !*ends && save_is_due(s, steps) ? save(s, why) : DP_OK;
+    const dp_status status =
+        steps < s->target && !*ends && save_is_due(s, steps) ? save(s, why) : DP_OK;
+    if (status != DP_NOSPACE) {
+        return status;
+    }
+    dp_standalone_event event = event_of(s, DP_STANDALONE_NOTE);
+    event.why = why->text;
+    tell(s, &event);
+    return DP_OK; /* The next save tries again. */
 }
 
 static dp_status run(solo *s, bool *stopped, bool *early, dp_why *why)
@@ -446,6 +462,18 @@ static dp_status run(solo *s, bool *stopped, bool *early, dp_why *why)
     return DP_OK;
 }
 
+static dp_status save_or_say(solo *s, dp_why *why)
+{
+    dp_why cause = {{0}};
+    const dp_status status = save(s, &cause);
+    if (status == DP_NOSPACE) {
+        return dp_why_set(why, status,
+                          "%.300s; once there is room, --resume goes on from step %" PRIu64,
+                          cause.text, s->head.place.steps);
+    }
+    return status == DP_OK ? DP_OK : dp_why_set(why, status, "%s", cause.text);
+}
+
 /* Undoes a step in progress, which a resumed run repeats, and saves. */
 static dp_status save_last(solo *s, dp_why *why)
 {
@@ -453,7 +481,7 @@ static dp_status save_last(solo *s, dp_why *why)
         DP_TRY(dp_trainer_undo_step(s->trainer));
     }
     if (dp_trainer_place_of(s->trainer).steps != s->head.place.steps || s->done_here == 0) {
-        return save(s, why);
+        return save_or_say(s, why);
     }
     return DP_OK;
 }

@@ -96,7 +96,8 @@ typedef struct dp_standalone_job {
 
 /* Trains up to the target, or until stop returns true, or as options say. Measures the loss of
  * held-out text on the way, and a last time at the target, unless the run holds nothing out; a
- * checkpoint of the best that cannot be saved is told by a note, and training goes on. With
+ * checkpoint on the way that a full disk does not hold, and one of the best that cannot be saved,
+ * are told by a note, and training goes on. With
  * resume: from the newest valid checkpoint. DP_EXISTS: the folder holds a run, and resume is
  * false; DP_NOTFOUND: nothing to resume; DP_BADARG: the run began with another manifest;
  * DP_BUSY: another process trains there; DP_TOOBIG: too little memory; DP_UNSUPPORTED: the

@@ -189,6 +189,21 @@ static void prune(const char *folder, dp_standalone_which which, uint64_t saved)
     }
 }
 
+bool dp_standalone_keep_one(const char *folder, uint64_t kept)
+{
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
+    char path[PATH_MAX];
+    bool removed = false;
+    const size_t count = dp_standalone_list(folder, DP_STANDALONE_LAST, steps);
+    for (size_t i = 0; i < count; i++) {
+        if (steps[i] != kept &&
+            path_of(folder, DP_STANDALONE_LAST, steps[i], "", path, NULL) == DP_OK) {
+            removed = unlink(path) == 0 || removed;
+        }
+    }
+    return removed;
+}
+
 /* ---- writing ---- */
 
 typedef struct sink {

@@ -58,6 +58,9 @@ size_t dp_standalone_list(const char *folder, dp_standalone_which which,
 DP_MUST dp_status dp_standalone_save(const char *folder, dp_standalone_which which,
                                      dp_trainer *trainer, dp_standalone_head *head, dp_hash *hash,
                                      dp_why *why);
+/* Makes room on a full disk: removes all last checkpoints but the one of this step. True: there was
+ * one. */
+bool dp_standalone_keep_one(const char *folder, uint64_t steps);
 /* Reads the head, from which a trainer can be opened. Does not check the hash of the file. */
 DP_MUST dp_status dp_standalone_peek(const char *folder, dp_standalone_which which, uint64_t steps,
                                      dp_standalone_head *head, dp_why *why);

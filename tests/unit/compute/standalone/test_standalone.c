@@ -23,6 +23,8 @@ typedef struct bench {
     char out[80];
     uint8_t manifest[DP_MANIFEST_BYTES_MAX];
     size_t manifest_size;
+    uint64_t full_after; /* the save after this one finds a full disk; 0: none does */
+    uint64_t saves;
     uint64_t stop_after; /* micro-batches */
     uint64_t asked;
     uint64_t steps;
@@ -49,6 +51,11 @@ static void tell(void *context, const dp_standalone_event *event)
         b->validations++;
         b->val_loss = event->score.loss;
         CHECK(!event->is_best || (event->best.known && event->best.step == event->steps));
+    }
+    if (event->kind == DP_STANDALONE_SAVED && ++b->saves == b->full_after) {
+        char half[160];
+        snprintf(half, sizeof half, "%s/step-000000000000.ckpt.half", b->out);
+        CHECK(symlink("/dev/full", half) == 0); /* once: it is removed with what was written */
     }
     b->planned = b->planned || event->kind == DP_STANDALONE_PLAN;
     if (event->kind == DP_STANDALONE_END) {
@@ -448,6 +455,30 @@ static void a_best_checkpoint_that_cannot_be_saved_is_told_and_costs_nothing_els
     close_bench(&b);
 }
 
+static void a_full_disk_costs_the_older_checkpoint_or_one_save(void **state)
+{
+    (void)state;
+    const dp_hash whole = uninterrupted();
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
+    bench b;
+    for (uint64_t full = 1; full <= 3; full++) { /* at step 5, at 10, and at the end */
+        open_bench(&b);
+        b.full_after = full;
+        CHECK_OK(train(&b, false));
+        CHECK(b.notes == (full == 1)); /* There was no older one that could go. */
+        CHECK(b.steps == STEPS && dp_hash_equal(&b.hash, &whole));
+        CHECK(dp_standalone_list(b.out, DP_STANDALONE_LAST, steps) == 2 && steps[0] == STEPS);
+        close_bench(&b);
+    }
+    open_bench(&b);
+    b.full_after = 1;
+    dp_standalone_job job = job_of(&b, false);
+    job.options.steps = 3; /* The only save after the first is the last. */
+    CHECK_STATUS(dp_standalone_train(&job, &b.why), DP_NOSPACE);
+    CHECK(strstr(b.why.text, "--resume goes on from step 0") != NULL);
+    close_bench(&b);
+}
+
 static void without_held_out_text_only_an_order_to_measure_is_refused(void **state)
 {
     (void)state;
@@ -543,6 +574,7 @@ int main(void)
         cmocka_unit_test(it_ends_where_nothing_gets_better_and_the_best_stays_beside_the_last),
         cmocka_unit_test(a_run_that_was_stopped_ends_as_early_as_one_that_was_not),
         cmocka_unit_test(a_best_checkpoint_that_cannot_be_saved_is_told_and_costs_nothing_else),
+        cmocka_unit_test(a_full_disk_costs_the_older_checkpoint_or_one_save),
         cmocka_unit_test(without_held_out_text_only_an_order_to_measure_is_refused),
         cmocka_unit_test(
             data_too_short_to_hold_a_window_out_is_told_and_an_order_to_measure_is_refused),
