@@ -92,6 +92,30 @@ static dp_status read_all_added(dp_bpe *bpe, const json_t *root, const json_t *v
     return status;
 }
 
+/* Hugging Face's tokenizers number added tokens outside of the vocabulary from its size on,
+ * whatever the file says (tokenizers 0.23 warns): with other ids, texts have other tokens there. */
+static dp_status check_numbers(const dp_bpe *bpe, const json_t *list, const json_t *vocab,
+                               dp_why *why)
+{
+    size_t next = json_is_object(vocab) ? json_object_size(vocab) : json_array_size(vocab);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *const content = json_object_get(json_array_get(list, i), "content");
+        const json_int_t id = json_integer_value(json_object_get(json_array_get(list, i), "id"));
+        uint32_t known;
+        if (find_written(bpe, vocab, content, &known) || id >= DP_BPE_TOKENS_MAX) {
+            continue;
+        }
+        if ((size_t)id != next) {
+            return dp_why_set(why, DP_UNSUPPORTED,
+                              "tokenizer.json: added token '%.*s' has id %lld, and Hugging Face's "
+                              "tokenizers give it %zu, the next after the vocabulary",
+                              QUOTE_MAX, json_string_value(content), (long long)id, next);
+        }
+        next++;
+    }
+    return DP_OK;
+}
+
 /* ---- Vocabulary. */
 
 /* names: count NULLs, to be filled by id. */
@@ -428,14 +452,16 @@ static dp_status read_root(dp_bpe *bpe, const json_t *root, dp_why *why)
     DP_TRY(dp_json_decoder(root, bpe->bytes, &bpe->decoder, why));
     DP_TRY(dp_json_post_processor(root, &bpe->ends, why));
     DP_TRY(read_model(bpe, root, why));
-    DP_TRY(
-        read_all_added(bpe, root, json_object_get(json_object_get(root, "model"), "vocab"), why));
+    const json_t *const vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    DP_TRY(read_all_added(bpe, root, vocab, why));
     DP_TRY(check_ends(bpe, why));
     DP_TRY(keep_parts(bpe, root));
     const dp_status sealed = dp_bpe_seal(bpe);
-    return sealed == DP_NOTFOUND
-               ? dp_why_set(why, DP_BADMSG, "tokenizer.json: some byte has no token")
-               : sealed;
+    if (sealed == DP_NOTFOUND) {
+        return dp_why_set(why, DP_BADMSG, "tokenizer.json: some byte has no token");
+    }
+    DP_TRY(sealed);
+    return check_numbers(bpe, json_object_get(root, "added_tokens"), vocab, why);
 }
 
 dp_status dp_bpe_load(dp_bpe **out, dp_view json, dp_why *why)

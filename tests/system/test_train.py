@@ -228,15 +228,16 @@ class Train(SystemTest):
         path = os.path.join(made, "tokenizer.json")
         with open(path, encoding="utf-8") as file:
             tokenizer = json.load(file)
-        self.assertLess(max(tokenizer["model"]["vocab"].values()), 390)
-        for number, content in ((396, "<|endoftext|>"), (397, "<|im_start|>"), (398, "<|im_end|>")):
-            tokenizer["added_tokens"].append({"id": number, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+        first = len(tokenizer["model"]["vocab"])
+        self.assertLess(first, 398)
+        for number, content in enumerate(("<|endoftext|>", "<|im_start|>", "<|im_end|>")):
+            tokenizer["added_tokens"].append({"id": first + number, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
                                               "normalized": False, "special": True})
         with open(path, "w", encoding="utf-8") as file:
             json.dump(tokenizer, file)
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "templates", "chatml.jinja")
         shutil.copy(golden, os.path.join(made, "chat_template.jinja"))
-        self.file("first/model/generation_config.json", '{"eos_token_id": [7, 396], "temperature": 0.7}')
+        self.file("first/model/generation_config.json", json.dumps({"eos_token_id": [7, first], "temperature": 0.7}))
         turns = [{"role": "user", "content": "light and"}, {"role": "assistant", "content": "darkness"}]
         chats = self.file("chats.jsonl", 40 * (json.dumps({"messages": turns}) + "\n"))
         out = self.out("second")
@@ -246,7 +247,7 @@ class Train(SystemTest):
                        stdout=subprocess.PIPE, env=self.env, timeout=60, check=True)
         for folder in (os.path.join(out, "model"), self.out("third")):
             with open(os.path.join(folder, "generation_config.json"), encoding="utf-8") as file:
-                self.assertEqual(json.load(file), {"eos_token_id": [7, 396, 398], "temperature": 0.7})
+                self.assertEqual(json.load(file), {"eos_token_id": [7, first, first + 2], "temperature": 0.7})
 
     def test_its_newest_checkpoint_is_exported_for_other_programs(self):
         made = self.out("run")
