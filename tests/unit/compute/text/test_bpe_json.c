@@ -167,6 +167,15 @@ static void added_tokens_that_cannot_be_are_named(void **state)
     check_refused(root, DP_BADMSG, "an id below");
 }
 
+static void add_token(json_t *root, int id, const char *content, bool special)
+{
+    json_t *const token = json_object();
+    set(token, "id", json_integer(id));
+    set(token, "content", json_string(content));
+    set(token, "special", json_boolean(special));
+    CHECK(json_array_append_new(json_object_get(root, "added_tokens"), token) == 0);
+}
+
 /* As <image_soft_token> of Gemma 3, which its model has no row for. */
 static void a_special_token_beyond_all_ids_is_text(void **state)
 {
@@ -175,14 +184,10 @@ static void a_special_token_beyond_all_ids_is_text(void **state)
     dp_why why = {{0}};
     (void)state;
     json_t *root = example();
-    change_added(root, 1, "id", json_integer(DP_BPE_TOKENS_MAX));
-    change_added(root, 1, "content", json_string("<soft>"));
-    change_added(root, 1, "special", json_false());
+    add_token(root, DP_BPE_TOKENS_MAX, "<soft>", false);
     check_refused(root, DP_BADMSG, "an id below");
     root = example();
-    change_added(root, 1, "id", json_integer(DP_BPE_TOKENS_MAX));
-    change_added(root, 1, "content", json_string("<soft>"));
-    change_added(root, 1, "special", json_true());
+    add_token(root, DP_BPE_TOKENS_MAX, "<soft>", true);
     CHECK_OK(load(root, &bpe, &why));
     CHECK(dp_bpe_count(bpe) < DP_BPE_TOKENS_MAX);
     CHECK_OK(dp_bpe_encode(bpe, dp_view_text("<soft>"), &tokens, &why));

@@ -282,7 +282,7 @@ static void a_node_that_has_entered_looks_no_more(void **state)
     net.enters = true;
     wait_for_problem("");
     const uint32_t n_joins = net.n_joins;
-    desk.daemon.driver = NULL; /* It is gone. */
+    desk.daemon.driver = NULL;                                              /* It is gone. */
     dp_first_start_failed(net.start, &(dp_control_error){.code = "E0206"}); /* Too late. */
     for (int i = 0; i < 5; i++) {
         uv_run(&desk.loop, UV_RUN_NOWAIT);
