@@ -155,8 +155,10 @@ class Leader(Session):
         self._begin()
 
     def close(self, give: bool = False) -> None:
-        super().close(give)
-        self._part()
+        try:
+            super().close(give)  # It may warn, and a warning may be an error.
+        finally:
+            self._part()
 
     def _meet_to_give(self) -> None:
         if self._hub is not None and not self.over:

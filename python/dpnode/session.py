@@ -88,8 +88,7 @@ class Session(Connection):
                         "end the with-block of the first one, or run.close()")
 
     def close(self, give: bool = False) -> None:
-        if give and self._is_open:
-            self._hand_in()
+        lost = self._hand_in() if give and self._is_open else ""
         self._drop()
         self._is_open = False
         last = Memory()  # What the run has told is still there to be read.
@@ -98,9 +97,11 @@ class Session(Connection):
         self._memory.close()
         self._memory = last
         self._start_counts()
+        if lost:
+            warnings.warn(lost, RuntimeWarning, stacklevel=4)
 
-    def _hand_in(self) -> None:
-        """What cannot be handed in is lost, and the person hears of it."""
+    def _hand_in(self) -> str:
+        """A sentence about the steps that are lost, since they cannot be handed in; "" if there are none."""
         cause: object = "the node is away"
         try:
             self._meet_to_give()
@@ -108,10 +109,10 @@ class Session(Connection):
             cause = error
         lost = self.steps - self._given
         is_refused = isinstance(cause, Refused) and cause.code == errors.NOT_FINITE  # perhaps a copy that it had before
-        if lost > 0 or is_refused:
-            which = f"last {lost} of {self.steps} steps" if lost > 0 else "last steps"
-            warnings.warn(f"the node does not have the {which}, and their samples are drawn again: {cause}", RuntimeWarning,
-                          stacklevel=5)
+        if lost == 0 and not is_refused:
+            return ""
+        which = f"last {lost} of {self.steps} steps" if lost > 0 else "last steps"
+        return f"the node does not have the {which}, and their samples are drawn again: {cause}"
 
     def _meet_to_give(self) -> None:
         self._give()

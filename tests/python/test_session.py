@@ -209,8 +209,11 @@ class Looks(SessionTest):
         session.draw(3)
         session.step(3, 2.0)
         worker.vanish()
-        self.assertRegex(self.lost_at_the_end(session), "the last 1 of 1 steps")
-        self.assertEqual(self.lost_at_the_end(session), "")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with self.assertRaisesRegex(RuntimeWarning, "the last 1 of 1 steps"):
+                session.close(give=True)
+        self.assertEqual((session._is_open, self.lost_at_the_end(session)), (False, ""))
 
     def test_a_node_that_ends_and_stays_away_ends_the_run_of_the_script(self):
         worker = self.worker()
