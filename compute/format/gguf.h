@@ -1,5 +1,4 @@
-/* A model and its tokenizer as a GGUF file, version 3, as llama.cpp reads it: writing. Reading is
- * gguf_read.h's.
+/* A model and its tokenizer as a GGUF file, version 3, as llama.cpp reads it.
  *
  *   "GGUF" | u32 version 3 | u64 tensors | u64 pairs
  *   pairs    u64 size, key | u32 type | value; text: u64 size, bytes; array: u32 type | u64 count

@@ -11,8 +11,8 @@
 
 #include "base/alloc.h"
 #include "compute/format/gguf.h"
-#include "compute/format/gguf_read.h"
 #include "compute/text/bpe_parts.h"
+#include "tests/lib/gguf_read.h"
 
 enum { VOCAB = 300, FILE_MAX = 1 << 22 };
 

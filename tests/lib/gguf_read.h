@@ -1,7 +1,7 @@
-/* Reads a GGUF file of version 3: pairs and tensors are lent, every range is checked. For tests of
- * gguf.h, and safe with files of others. The layout is in gguf.h. */
-#ifndef DP_COMPUTE_FORMAT_GGUF_READ_H
-#define DP_COMPUTE_FORMAT_GGUF_READ_H
+/* Reads a GGUF file of version 3, for tests of compute/format/gguf.h, which has the layout: pairs
+ * and tensors are lent, every range is checked. */
+#ifndef DP_TESTS_LIB_GGUF_READ_H
+#define DP_TESTS_LIB_GGUF_READ_H
 
 #include "base/bytes.h"
 #include "compute/format/gguf.h"

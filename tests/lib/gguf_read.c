@@ -1,4 +1,4 @@
-#include "compute/format/gguf_read.h"
+#include "tests/lib/gguf_read.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
