@@ -136,10 +136,11 @@ static void print_event(training *t, const char *event, const json_t *e)
     } else if (strcmp(event, "note") == 0) {
         fprintf(stderr, "note: %s\n", dp_json_text(e, "why", ""));
     } else if (strcmp(event, "start") == 0) {
-        printf("%s %s: from step %lld to %lld, %lld threads, %lld sequences at a time\n",
+        printf("%s %s: from step %lld to %lld (%.3g passes of the data), %lld threads, %lld "
+               "sequences at a time\n",
                dp_print_mark(true), t->folder, dp_json_int(e, "step", 0),
-               dp_json_int(e, "target", 0), dp_json_int(e, "threads", 0),
-               dp_json_int(e, "rows", 0));
+               dp_json_int(e, "target", 0), dp_json_real(e, "passes", 0),
+               dp_json_int(e, "threads", 0), dp_json_int(e, "rows", 0));
     } else if (strcmp(event, "validation") == 0) {
         print_validation(e);
     } else if (strcmp(event, "end") == 0) {

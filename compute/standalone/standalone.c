@@ -19,6 +19,9 @@
 /* Of a micro-batch: packing the weights for it is then a small part (plan.c), and caches hold
  * it. */
 enum {
+    /* Above it, fine-tuning forgets more than it learns: published recipes have 1e-5 to 1e-3 (the
+     * highest with adapters), a training from nothing 3e-3, the default. */
+    FINE_TUNING_LR_NANO = 1000000,
     TOKENS_ENOUGH = 2048,
     CARD_TOKENS_ENOUGH = 8192 /* as the CUDA engine's plan has it */
 };
@@ -198,6 +201,21 @@ static dp_status first_weights(solo *s, dp_why *why)
     return status;
 }
 
+static void note_rate(const solo *s, const dp_manifest *m)
+{
+    char text[160];
+    if (s->job->weights == NULL || m->lr_nano <= FINE_TUNING_LR_NANO) {
+        return;
+    }
+    snprintf(text, sizeof text,
+             "train.lr is %g, a rate for training from nothing; given weights are usually trained "
+             "on with 1e-5 to 2e-4",
+             (double)m->lr_nano * 1e-9);
+    dp_standalone_event event = event_of(s, DP_STANDALONE_NOTE);
+    event.why = text;
+    tell(s, &event);
+}
+
 static dp_status begin(solo *s, dp_why *why)
 {
     dp_manifest manifest;
@@ -212,6 +230,7 @@ static dp_status begin(solo *s, dp_why *why)
     uint32_t rows = job->rows != 0 ? job->rows : rows_of(s, &manifest);
     rows = job->rows != 0 || fits(s, &manifest, rows) ? rows : 0;
     DP_TRY(show_plan(s, &manifest, &rows, why));
+    note_rate(s, &manifest);
     dp_prepared made;
     const dp_prepare_job from = {
         .text = job->text, .weights = job->weights, .skip_bad_lines = job->skip_bad_lines};
@@ -522,6 +541,8 @@ static dp_status train(solo *s, dp_why *why)
     const bool exports = can_export(s, &config);
     dp_standalone_event event = event_of(s, DP_STANDALONE_START);
     event.rows = s->head.rows;
+    event.passes = (double)s->target * s->folder.manifest.batch_rows /
+                   (double)dp_manifest_samples(&s->folder.manifest);
     event.parameters = dp_model_config_parameters(&config);
     tell(s, &event);
     DP_TRY(run(s, &stopped, &early, why));

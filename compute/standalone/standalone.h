@@ -33,7 +33,7 @@ typedef enum dp_standalone_event_kind {
     DP_STANDALONE_PREPARED, /* tokens, counts */
     DP_STANDALONE_PLAN,     /* plan; why if nothing fits */
     DP_STANDALONE_NOTE,     /* why: an unusable checkpoint, a model that cannot be exported */
-    DP_STANDALONE_START,    /* steps, target, rows, threads, parameters */
+    DP_STANDALONE_START,    /* steps, target, passes, rows, threads, parameters */
     DP_STANDALONE_STEP,     /* last, place, tokens_per_second, eta_s */
     DP_STANDALONE_SAVED,    /* place, hash, took_s */
     /* place; score of held-out text, its loss NaN if it is not finite; is_best; best; took_s */
@@ -54,6 +54,7 @@ typedef struct dp_standalone_event {
     uint32_t rows;
     uint32_t threads;
     dp_trainer_last last;
+    double passes;            /* of all training sequences, up to the target */
     double tokens_per_second; /* START: 0 */
     double eta_s;
     double train_s; /* seconds of this process in steps */

@@ -233,10 +233,10 @@ static void tell(void *context, const dp_standalone_event *event)
         print(json_pack("{s:s,s:s}", "event", "note", "why", event->why));
         break;
     case DP_STANDALONE_START:
-        print(json_pack("{s:s,s:I,s:I,s:i,s:i,s:I}", "event", "start", "step",
-                        (json_int_t)event->steps, "target", (json_int_t)event->target, "rows",
-                        (int)event->rows, "threads", (int)event->threads, "parameters",
-                        (json_int_t)event->parameters));
+        print(json_pack("{s:s,s:I,s:I,s:o,s:i,s:i,s:I}", "event", "start", "step",
+                        (json_int_t)event->steps, "target", (json_int_t)event->target, "passes",
+                        real(event->passes), "rows", (int)event->rows, "threads",
+                        (int)event->threads, "parameters", (json_int_t)event->parameters));
         break;
     case DP_STANDALONE_STEP:
         print(step_line(event));

@@ -178,6 +178,9 @@ class Train(SystemTest):
         begin = (still, "--text", self.text, "--out", out, "--rows", "4")
         events, status = self.end(self.start(*begin, "--from", made, "--steps", "1"))
         self.assertEqual(status, 0, events[-1])
+        self.assertEqual([event for event in events if event["event"] == "note"], [])
+        start = next(event for event in events if event["event"] == "start")
+        self.assertTrue(0 < start["passes"] < 1, start)
         events, status = self.end(self.start("--resume", "--out", out, "--steps", "3"))
         self.assertEqual((status, events[-1]["step"]), (0, 3))
         old, new = self.weights(made), self.weights(os.path.join(out, "model"))
@@ -213,6 +216,8 @@ class Train(SystemTest):
         made = os.path.join(self.out("first"), "model")
         events, status = self.end(self.start("--from", made, "--text", self.text, "--out", self.out("second"), "--steps", "2"))
         self.assertEqual((status, events[-1]["model"]), (0, True), events[-1])
+        notes = [event["why"] for event in events if event["event"] == "note"]
+        self.assertIn("1e-5 to 2e-4", " ".join(notes))
         with open(os.path.join(made, "config.json"), encoding="utf-8") as one, \
                 open(os.path.join(self.out("second"), "model", "config.json"), encoding="utf-8") as other:
             self.assertEqual(one.read(), other.read())

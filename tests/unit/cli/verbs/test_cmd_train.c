@@ -139,7 +139,7 @@ static void what_the_tool_tells_is_told_for_a_person(void **state)
     tool_kit.answer =
         "{'event': 'data', 'tokens': 5000}\n"
         "{'event': 'note', 'why': 'no card is here'}\n"
-        "{'event': 'start', 'step': 0, 'target': 20, 'threads': 2, 'rows': 8}\n"
+        "{'event': 'start', 'step': 0, 'target': 20, 'passes': 1.25, 'threads': 2, 'rows': 8}\n"
         "not a line of JSON\n"
         "{'event': 'step', 'step': 20, 'target': 20, 'loss': 2.5, 'lr': 0.003, "
         "'tokens_per_second': 1500, 'skipped': 1, 'eta_s': 0}\n"
@@ -147,7 +147,8 @@ static void what_the_tool_tells_is_told_for_a_person(void **state)
         "'0123456789abcdef01', 'model': true}\n";
     assert_int_equal(VERB(dp_verb_train, yaml, "--out", "there"), 0);
     assert_true(verb_said("text prepared: 5000 tokens") && verb_warned("note: no card is here"));
-    assert_true(verb_said("there: from step 0 to 20, 2 threads, 8 sequences at a time"));
+    assert_true(verb_said(
+        "there: from step 0 to 20 (1.25 passes of the data), 2 threads, 8 sequences at a time"));
     assert_true(verb_said("step 20/20  loss 2.5000  lr 0.003  1.50k tokens/s  skipped 1"));
     assert_true(verb_said("20 steps done, 1 of them skipped") &&
                 verb_said("there/model opens in transformers"));
