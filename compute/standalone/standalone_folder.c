@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "compute/corpus/chat_files.h"
+#include "compute/corpus/generation_config.h"
 #include "compute/format/export.h"
-#include "compute/format/generation_config.h"
 #include "compute/format/hf_import.h"
 #include "compute/machine/files.h"
 #include "compute/text/bpe.h"

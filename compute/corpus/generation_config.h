@@ -1,7 +1,7 @@
 /* generation_config.json of a model that training began with: kept beside the data, and written
  * beside the trained model with the tokens that end what it says now. */
-#ifndef DP_COMPUTE_FORMAT_GENERATION_CONFIG_H
-#define DP_COMPUTE_FORMAT_GENERATION_CONFIG_H
+#ifndef DP_COMPUTE_CORPUS_GENERATION_CONFIG_H
+#define DP_COMPUTE_CORPUS_GENERATION_CONFIG_H
 
 #include "base/bytes.h"
 

@@ -1,4 +1,4 @@
-#include "compute/format/generation_config.h"
+#include "compute/corpus/generation_config.h"
 
 #include <jansson.h>
 #include <limits.h>
