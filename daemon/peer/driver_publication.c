@@ -121,9 +121,10 @@ static void free_taken(taken *self)
     dp_free(self);
 }
 
-static taken **slot_of(dp_driver *driver, const dp_trainer_msg *msg)
+/* In staged and in waiting. */
+static uint32_t place_of(const dp_trainer_msg *msg)
 {
-    return &driver->waiting[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1];
+    return msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1;
 }
 
 /* The disk is full, or memory is short: the tick tries again. False: another one already waits,
@@ -131,7 +132,7 @@ static taken **slot_of(dp_driver *driver, const dp_trainer_msg *msg)
 static bool wait_for_room(taken *self)
 {
     dp_driver *driver = self->driver;
-    taken **slot = slot_of(driver, &self->msg);
+    taken **slot = &driver->waiting[place_of(&self->msg)];
     if ((self->status != DP_NOSPACE && self->status != DP_NOMEM) || *slot != NULL) {
         return false;
     }
@@ -165,12 +166,20 @@ static void done_take(dp_store_thread_job *job)
 {
     taken *self = (taken *)job;
     dp_driver *driver = self->driver;
+    const bool sum = self->msg.kind == DP_TRAINER_REDUCED;
     if (self->status == DP_OK) {
-        tell_taken(driver, self);
+        if (!sum) {
+            memcpy(driver->staged[place_of(&self->msg)], self->roots, sizeof self->roots);
+        }
+        /* The core would take the work of a trainer that has ended for that of the next one; a sum
+         * is the same from both. */
+        if (sum || self->life == driver->trainer_life) {
+            tell_taken(driver, self);
+        }
         free_taken(self);
     } else if (driver->closing || self->life != driver->trainer_life) {
         free_taken(self); /* The trainer that made them has ended, so they are useless. */
-    } else if (self->msg.kind == DP_TRAINER_REDUCED) {
+    } else if (sum) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "store.failed", self->msg.round,
                          NULL, "the sum of part %u could not be stored: %s", self->msg.part,
                          dp_status_text(self->status));
@@ -210,7 +219,6 @@ static void tell_taken(dp_driver *driver, const taken *self)
                          NULL, "part %u: its sum is stored", self->msg.part);
         dp_driver_feed(driver, &event);
     } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
-        memcpy(driver->staged[0], self->roots, sizeof self->roots);
         event.type = DP_EV_PUBLISHED;
         event.u.published.round = self->msg.round;
         event.u.published.root = self->roots[0];
@@ -235,7 +243,6 @@ static void tell_taken(dp_driver *driver, const taken *self)
         dp_driver_feed(driver, &event);
         dp_driver_renew_trainer(driver);
     } else {
-        memcpy(driver->staged[1], self->roots, sizeof self->roots);
         event.type = DP_EV_FROZEN;
         memcpy(event.u.frozen.exchange, self->msg.exchange, sizeof event.u.frozen.exchange);
         event.u.frozen.root = self->roots[0];
@@ -283,8 +290,7 @@ void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, c
     self->msg = *msg;
     self->run = driver->facts.run;
     if (msg->kind != DP_TRAINER_REDUCED) {
-        memcpy(self->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
-               sizeof self->before);
+        memcpy(self->before, driver->staged[place_of(msg)], sizeof self->before);
     }
     self->n = n_fds;
     memcpy(self->fds, fds, n_fds * sizeof *fds);

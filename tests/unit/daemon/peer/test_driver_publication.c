@@ -282,6 +282,26 @@ static void vectors_of_a_dead_trainer_are_dropped(void **state)
     desk_close();
 }
 
+static void a_dead_trainers_publication_is_not_told_as_the_next_ones(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trained();
+    publish(9, 1, 0);
+    driver->trainer_life++; /* Before it is stored. */
+    desk_settle();
+    assert_true(desk.n_events == 0 && net.n_renewed == 0);
+    publish(9, 11, 0);
+    desk_settle();
+    assert_true(desk.n_events == 1 && desk.events[0].type == DP_EV_PUBLISHED);
+    assert_true(holds_noise(desk.shelf.store, &desk.events[0].u.published.root, 11, SIZE));
+    assert_int_equal(pins(DP_PIN_PENDING), 2); /* The first one's are dropped. */
+    give_sum(9, 0, vector_of(21));
+    driver->trainer_life++;
+    desk_settle();
+    assert_true(desk.n_events == 2 && desk.events[1].type == DP_EV_REDUCED);
+    desk_close();
+}
+
 static void without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_failed(void **state)
 {
     (void)state;
@@ -319,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_sum_does_not_wait_for_room),
         cmocka_unit_test(a_file_that_is_not_sealed_replaces_the_trainer),
         cmocka_unit_test(vectors_of_a_dead_trainer_are_dropped),
+        cmocka_unit_test(a_dead_trainers_publication_is_not_told_as_the_next_ones),
         cmocka_unit_test(without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_failed),
     };
     tempdir_in_memory();
