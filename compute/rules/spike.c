@@ -39,6 +39,11 @@ static double bound_of(const dp_spike *spike, double z)
     return median + z * fmax(spread, least_of_median * fabs(median));
 }
 
+void dp_spike_moved(dp_spike *spike)
+{
+    spike->row = DP_SPIKE_ROW_MAX;
+}
+
 bool dp_spike_is_good(dp_spike *spike, double value, double z)
 {
     dp_assert(isfinite(value) && spike->count <= DP_SPIKE_WINDOW && spike->next < DP_SPIKE_WINDOW);

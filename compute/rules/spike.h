@@ -7,7 +7,8 @@
  * makes MAD the standard deviation of normal numbers. The second term keeps the noise of a flat
  * series from counting as a spike. Dropping the batches around a spike is what Chowdhery et al.
  * 2022 (PaLM, section 5.1) did by hand. A lasting level is no spike: after DP_SPIKE_ROW_MAX in a
- * row the next value is good and the series begins anew. */
+ * row, or at once where the weights were moved, the next value is good and the series begins
+ * anew. */
 #ifndef DP_COMPUTE_RULES_SPIKE_H
 #define DP_COMPUTE_RULES_SPIKE_H
 
@@ -27,6 +28,10 @@ typedef struct dp_spike {
     uint32_t next;                 /* place of the next value */
     uint32_t row;                  /* spikes since the last good value */
 } dp_spike;
+
+/* The weights were moved by something else than a step: if the next value stands out, it is a new
+ * level. */
+void dp_spike_moved(dp_spike *spike);
 
 /* False: value is a spike. True: it is kept in the series. value is finite; z > 0, or 0: nothing is
  * a spike. */

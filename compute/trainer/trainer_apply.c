@@ -95,6 +95,9 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     t->state_round = record->round;
     t->committed = record->tokens;
     t->contributors = whole.contributors;
+    if (!dp_trainer_has_gradients(t)) { /* There every step is a record, and moves no farther. */
+        dp_spike_moved(&t->losses);
+    }
     if (record->lambda == 0) {
         DP_TRY(forget_progress(t));
     }
@@ -120,5 +123,6 @@ dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view
     double total = 0;
     DP_TRY(t->backend->mix(t->engine, blobs, share, &total));
     *moved = (double)weights[0] * total;
+    dp_spike_moved(&t->losses);
     return DP_OK;
 }

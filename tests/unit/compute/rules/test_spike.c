@@ -99,6 +99,20 @@ static void a_level_that_stays_becomes_the_new_one(void **state)
     CHECK(!dp_spike_is_good(&spike, 12.0, Z));
 }
 
+static void after_a_move_the_first_value_that_stands_out_is_the_new_level(void **state)
+{
+    (void)state;
+    dp_spike spike = {0};
+    dp_rng rng;
+    dp_rng_init(&rng, 4);
+    feed(&spike, &rng, 64, 3.0, 0.05);
+    dp_spike_moved(&spike);
+    feed(&spike, &rng, 200, 6.0, 0.05);
+    dp_spike_moved(&spike);
+    feed(&spike, &rng, 1, 6.0, 0.05); /* The level is as before: the series goes on. */
+    CHECK(!dp_spike_is_good(&spike, 12.0, Z));
+}
+
 /* Half of the remembered values may be arbitrarily wrong. */
 static void the_bound_stands_on_the_median(void **state)
 {
@@ -122,6 +136,7 @@ int main(void)
         cmocka_unit_test(a_flat_series_forgives_a_little),
         cmocka_unit_test(few_values_judge_nobody_and_z_zero_nothing),
         cmocka_unit_test(a_level_that_stays_becomes_the_new_one),
+        cmocka_unit_test(after_a_move_the_first_value_that_stands_out_is_the_new_level),
         cmocka_unit_test(the_bound_stands_on_the_median),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,20 +195,25 @@ static void every_setting_of_the_optimizer_reaches_the_step(void **state)
     }
 }
 
-/* x is thrown far away, as nothing that trains does. */
-static void throw_away(const node *x)
+static float *far_away(const node *x)
 {
-    uint8_t *const bytes = malloc(4 * x->n);
+    float *const values = test_malloc(x->n * sizeof *values);
     dp_rng rng;
     dp_rng_init(&rng, 1);
     for (size_t i = 0; i < x->n; i++) {
-        const float far = (float)dp_rng_below(&rng, 2001) / 500.0F - 2.0F;
-        memcpy(bytes + 4 * i, &far, sizeof far);
+        values[i] = (float)dp_rng_below(&rng, 2001) / 500.0F - 2.0F;
     }
+    return values;
+}
+
+/* x is thrown far away, as nothing that trains does. */
+static void throw_away(const node *x)
+{
+    float *const values = far_away(x);
     const dp_trainer_earlier earlier = {
-        .kind = DP_RESTORE_FROZEN, .lambda = 65536, .a = dp_view_of(bytes, 4 * x->n)};
+        .kind = DP_RESTORE_FROZEN, .lambda = 65536, .a = dp_view_of(values, 4 * x->n)};
     CHECK_OK(dp_trainer_restore(x->trainer, &earlier));
-    free(bytes);
+    test_free(values);
 }
 
 static void a_loss_that_leaps_is_dropped_until_it_stays(void **state)
@@ -227,6 +232,31 @@ static void a_loss_that_leaps_is_dropped_until_it_stays(void **state)
     done = train(&x, before + 15);
     CHECK(done.steps == before + 10 && done.spikes == 5);
     free(kept);
+    node_close(&x);
+}
+
+static void after_a_record_that_raises_the_loss_no_step_is_dropped(void **state)
+{
+    (void)state;
+    const dp_manifest m = settings();
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
+    const uint32_t all_of_it = UINT32_C(1) << 31;
+    node x = open_with(&m);
+    float *const values = far_away(&x);
+    CHECK_OK(dp_codec_encode(&codec, values, x.n, &x.blob));
+    const dp_view blob = dp_buf_view(&x.blob);
+    CHECK(train(&x, 20).skipped == 0);
+    const dp_trainer_record record = {.round = 1,
+                                      .alpha = 65536,
+                                      .clip = 65536,
+                                      .lambda = 65536,
+                                      .q = &all_of_it,
+                                      .blobs = &blob,
+                                      .n_items = 1};
+    CHECK_OK(dp_trainer_apply(x.trainer, &record));
+    const double before = dp_trainer_last_of(x.trainer).loss;
+    CHECK(train(&x, 25).skipped == 0 && dp_trainer_last_of(x.trainer).loss > 2 * before);
+    test_free(values);
     node_close(&x);
 }
 
@@ -313,6 +343,7 @@ int main(void)
         cmocka_unit_test(every_setting_of_the_optimizer_reaches_the_step),
         cmocka_unit_test(eps_is_that_of_the_optimizer),
         cmocka_unit_test(a_loss_that_leaps_is_dropped_until_it_stays),
+        cmocka_unit_test(after_a_record_that_raises_the_loss_no_step_is_dropped),
         cmocka_unit_test(without_the_setting_no_loss_is_a_spike),
         cmocka_unit_test(the_batch_rule_reaches_the_step),
     };
