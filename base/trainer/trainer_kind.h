@@ -123,7 +123,9 @@
  *     moved: sum over all elements of weight_own times the change of F, for the journal.
  *
  * D->T EVAL {tokens}
- *     Loss over at most so many held-out tokens; 0: all.
+ *     Loss over at most so many held-out tokens; 0: all. While it computes for this or for SAMPLE,
+ *     which may take long, the trainer sends STEP; one that is silent for longer than the daemon's
+ *     answer-time is ended.
  * T->D EVALUATED {loss, bits_per_byte, tokens}
  * D->T SAMPLE {prompt, tokens, seed, temperature?, top_k?, top_p?}
  *     Text from theta; training stands still meanwhile. Of temperature and the others there are all

@@ -210,6 +210,8 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
     memcpy(t->member, setup->member, sizeof t->member);
     t->seed = setup->seed;
     t->alone = setup->alone;
+    t->alive = setup->alive;
+    t->alive_context = setup->context;
     if (dp_manifest_external(&t->manifest)) {
         return open_external(t, setup, why);
     }

@@ -55,6 +55,9 @@ typedef struct dp_trainer_setup {
     bool alone;
     /* alone: rows of every micro-batch, so that nothing depends on the clock; at least 1 */
     uint32_t rows;
+    /* Called during eval and sample, before each computation of the backend; NULL: nobody is. */
+    void (*alive)(void *context);
+    void *context;
 } dp_trainer_setup;
 
 /* Opens a trainer whose theta is zero until init or load. In a run of any model it has the vectors

@@ -70,8 +70,10 @@ struct dp_trainer {
     const dp_backend *backend;
     dp_engine *engine; /* of it: holds every vector */
     dp_schedule schedule;
-    dp_spike losses;       /* of the steps since start or load */
-    dp_scaler scaler;      /* of fp16 training */
+    dp_spike losses;              /* of the steps since start or load */
+    dp_scaler scaler;             /* of fp16 training */
+    void (*alive)(void *context); /* as in the setup, or NULL */
+    void *alive_context;
     uint32_t contributors; /* blobs of the record applied last; 0: none since start or load */
     dp_bpe *bpe;
     dp_data data;

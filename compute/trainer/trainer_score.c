@@ -12,6 +12,13 @@ typedef struct sums {
     uint64_t bytes;
 } sums;
 
+static void tell_alive(const dp_trainer *t)
+{
+    if (t->alive != NULL) {
+        t->alive(t->alive_context);
+    }
+}
+
 /* Up to rows_max windows from first on; all are full but possibly the only one. */
 static dp_status score_windows(dp_trainer *t, const dp_data *data, uint64_t first, uint32_t rows,
                                sums *s)
@@ -31,6 +38,7 @@ static dp_status score_windows(dp_trainer *t, const dp_data *data, uint64_t firs
     }
     const dp_gpt_batch batch = {.x = t->inputs, .y = t->targets, .rows = rows, .length = length};
     double loss_sum = 0;
+    tell_alive(t);
     DP_TRY(t->backend->loss(t->engine, DP_VECTOR_THETA, &batch, &loss_sum));
     s->nats += loss_sum;
     return DP_OK;
@@ -76,6 +84,7 @@ static dp_status logits_of(void *context, const uint32_t *tokens, size_t known, 
 {
     const dp_trainer *const t = context;
     (void)known; /* A backend computes the whole window. */
+    tell_alive(t);
     return t->backend->logits(t->engine, DP_VECTOR_THETA, tokens, length, logits);
 }
 

@@ -1,16 +1,10 @@
 /* Executes each command to the trainer and answers it. OPEN is in worker_open.c, REDUCE and ADD in
- * worker_parts.c, JUDGE in worker_judge.c. */
+ * worker_parts.c, JUDGE in worker_judge.c, EVAL and SAMPLE in worker_questions.c. */
 #include <string.h>
 
 #include "compute/codec/codec.h"
 #include "compute/model/state.h"
-#include "compute/unicode/utf8.h"
 #include "compute/worker/worker_inside.h"
-
-enum {
-    STEP_US = 100 * 1000,       /* STEP goes out at most this often */
-    SAMPLE_BYTES_MAX = 1 << 20, /* before it is cut to one message */
-};
 
 static void set_training(dp_worker *w, bool training)
 {
@@ -241,41 +235,6 @@ static dp_status do_mix(dp_worker *w, const dp_worker_command *c, dp_why *why)
     return dp_worker_answer(w, &reply, NULL, 0);
 }
 
-static dp_status do_eval(dp_worker *w, const dp_worker_command *c, dp_why *why)
-{
-    (void)why;
-    dp_trainer_score score;
-    DP_TRY(dp_trainer_eval(w->trainer, NULL, c->msg.tokens, &score));
-    const dp_trainer_msg reply = {.kind = DP_TRAINER_EVALUATED,
-                                  .loss = score.loss,
-                                  .bits_per_byte = score.bits_per_byte,
-                                  .tokens = score.tokens};
-    return dp_worker_answer(w, &reply, NULL, 0);
-}
-
-static dp_status do_sample(dp_worker *w, const dp_worker_command *c, dp_why *why)
-{
-    (void)why;
-    dp_buf text;
-    dp_buf_init(&text, SAMPLE_BYTES_MAX);
-    dp_trainer_msg reply = {.kind = DP_TRAINER_SAMPLED};
-    dp_sampler sampler = {
-        .temperature = DP_SAMPLE_TEMPERATURE, .top_k = DP_SAMPLE_TOP_K, .seed = c->msg.seed};
-    if (c->msg.top_k != 0) {
-        sampler.temperature = (float)c->msg.temperature;
-        sampler.top_k = c->msg.top_k;
-        sampler.top_p = (float)c->msg.top_p;
-    }
-    const dp_status status =
-        dp_trainer_sample(w->trainer, &sampler, c->msg.text, c->msg.tokens, &text);
-    if (status == DP_OK && text.size > 0) {
-        memcpy(reply.text, text.data, dp_utf8_fit(dp_buf_view(&text), DP_TRAINER_TEXT_MAX));
-    }
-    dp_buf_close(&text);
-    DP_TRY(status);
-    return dp_worker_answer(w, &reply, NULL, 0);
-}
-
 static dp_status do_limits(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
     (void)why;
@@ -307,8 +266,8 @@ static const struct {
     [DP_TRAINER_APPLY] = {do_apply, NEED_THETA, 0},
     [DP_TRAINER_FREEZE] = {do_freeze, NEED_THETA, 0},
     [DP_TRAINER_MIX] = {do_mix, NEED_THETA, 2},
-    [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
-    [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},
+    [DP_TRAINER_EVAL] = {dp_worker_eval, NEED_THETA, 0},
+    [DP_TRAINER_SAMPLE] = {dp_worker_sample, NEED_THETA, 0},
     [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
     [DP_TRAINER_LIMITS] = {do_limits, NEED_NOTHING, 0},
     [DP_TRAINER_REDUCE] = {dp_worker_reduce, NEED_TRAINER, 1},
@@ -442,6 +401,8 @@ dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
     return status;
 }
 
+enum { STEP_US = 100 * 1000 }; /* STEP goes out at most this often */
+
 /* Work that was not steps was waiting for their samples. */
 static dp_trainer_spent spent_of(const dp_worker *w)
 {
@@ -487,14 +448,21 @@ dp_status dp_worker_train_on(dp_worker *w)
         return DP_OK;
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
-    const uint64_t now = dp_now_us();
     const uint64_t tried = (uint64_t)done.steps + done.skipped;
-    const bool soon = now - w->told_us < STEP_US && !dp_trainer_waits(w->trainer);
-    if (tried == w->told_steps || soon) {
-        return DP_OK;
-    }
-    w->told_steps = tried;
-    w->told_us = now;
+    const bool soon = !dp_worker_step_is_due(w) && !dp_trainer_waits(w->trainer);
+    return tried == w->told_steps || soon ? DP_OK : dp_worker_tell_step(w);
+}
+
+bool dp_worker_step_is_due(const dp_worker *w)
+{
+    return dp_now_us() - w->told_us >= STEP_US;
+}
+
+dp_status dp_worker_tell_step(dp_worker *w)
+{
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    w->told_steps = (uint64_t)done.steps + done.skipped;
+    w->told_us = dp_now_us();
     dp_laps_enter(&w->laps, DP_LAP_TELL);
     const dp_sensor_reading felt = dp_worker_feel(w);
     const dp_trainer_msg reply = {.kind = DP_TRAINER_STEP,

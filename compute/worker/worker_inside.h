@@ -1,7 +1,7 @@
 /* The state of a worker and the calls that its files share. Private to worker*.c: worker.c has the
  * two threads, worker_commands.c the commands, worker_open.c OPEN, worker_parts.c rounds of parts,
- * worker_judge.c JUDGE, worker_rest.c the rests that keep it below its limits and worker_script.c
- * the script that trains in its place. */
+ * worker_judge.c JUDGE, worker_questions.c EVAL and SAMPLE, worker_rest.c the rests that keep it
+ * below its limits and worker_script.c the script that trains in its place. */
 #ifndef DP_COMPUTE_WORKER_WORKER_INSIDE_H
 #define DP_COMPUTE_WORKER_WORKER_INSIDE_H
 
@@ -103,6 +103,11 @@ DP_MUST dp_status dp_worker_add(dp_worker *w, const dp_worker_command *c, dp_why
 /* JUDGE (worker_judge.c). Fails with DP_IO only; a measurement that fails is answered as failed. */
 DP_MUST dp_status dp_worker_judge(dp_worker *w, const dp_worker_command *c, dp_why *why);
 
+/* EVAL, SAMPLE (worker_questions.c). alive: sends STEP of this worker if it is due. */
+DP_MUST dp_status dp_worker_eval(dp_worker *w, const dp_worker_command *c, dp_why *why);
+DP_MUST dp_status dp_worker_sample(dp_worker *w, const dp_worker_command *c, dp_why *why);
+void dp_worker_alive(void *context);
+
 /* Answers FAILED for a command of this kind (0: unknown). why, or NULL, may have a better sentence
  * than the status. If memory or descriptors were missing, the command is valid and the next process
  * may succeed: returns status, so that this process ends, unless the command is EVAL or SAMPLE.
@@ -114,6 +119,9 @@ DP_MUST dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of
  * computes one micro-batch and sends STEP when it is due. Not DP_OK: this process must end. */
 DP_MUST dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c);
 DP_MUST dp_status dp_worker_train_on(dp_worker *w);
+/* Sends STEP; true if the last one is so long ago that another may go out. */
+DP_MUST dp_status dp_worker_tell_step(dp_worker *w);
+bool dp_worker_step_is_due(const dp_worker *w);
 
 /* On the compute thread: the copy that the deferred command has waited for is there. */
 bool dp_worker_has_copy(dp_worker *w);

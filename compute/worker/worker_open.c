@@ -98,7 +98,9 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
                               .backend = w->options.backend,
                               .device = w->options.device,
                               .card_share = w->options.vram_share,
-                              .team = w->options.team};
+                              .team = w->options.team,
+                              .alive = dp_worker_alive,
+                              .context = w};
     memcpy(setup.member, c->msg.member, sizeof setup.member);
     setup.seed = c->msg.seed;
     DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));

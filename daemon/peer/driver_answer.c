@@ -57,6 +57,10 @@ static void note_skipped(dp_driver *driver, const dp_trainer_msg *msg, uint64_t 
 static void progress(dp_driver *driver, const dp_trainer_msg *msg)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
+    /* A user's query, like a full evaluation, may take long, but not in silence. */
+    if (driver->n_waits > 0 && driver->waits[0].answer != NULL) {
+        driver->waits[0].since_ms = now;
+    }
     note_skipped(driver, msg, now);
     /* In a run of any model STEP also tells of work that waits without a script. */
     const bool works = !dp_manifest_external(&driver->manifest) || driver->script_pid != 0;
@@ -73,7 +77,7 @@ static void progress(dp_driver *driver, const dp_trainer_msg *msg)
     driver->step_count = msg->steps;
     driver->step_tokens = msg->tokens;
     driver->unsent_tokens = msg->again ? 0 : msg->tokens;
-    driver->loss = msg->loss;
+    driver->loss = msg->steps > 0 ? msg->loss : driver->loss;
     dp_usage_told(&driver->usage, msg->computed_us, msg->trained_us);
     driver->spent = msg->spent;
     if (msg->celsius != 0 || msg->watts != 0) {

@@ -148,9 +148,7 @@ void dp_driver_watch_trainer(dp_driver *driver)
     }
     dp_trainer_process_look(driver->trainer);
     start_early(driver);
-    /* A user's query, like a full evaluation, may take long; commands that wait for it are not
-     * late. */
-    if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
+    if (driver->n_waits > 0 &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
         dp_trainer_process_kill(driver->trainer, "did not answer");
     }

@@ -238,25 +238,6 @@ static void a_paused_worker_keeps_its_work(void **state)
     stop(&p);
 }
 
-static void training_can_be_watched_and_sampled(void **state)
-{
-    (void)state;
-    const peer p = ready_peer(7);
-    train_until(&p, 1, STEPS);
-    const dp_trainer_msg eval = {.kind = DP_TRAINER_EVAL, .tokens = 200};
-    send_views(&p, &eval, NULL, 0);
-    const answer score = expect(&p, DP_TRAINER_EVALUATED);
-    CHECK(score.msg.loss > 5 && score.msg.loss < 6.5); /* theta has not moved yet */
-    CHECK(score.msg.bits_per_byte > 1 && score.msg.tokens >= 200 &&
-          score.msg.tokens < 200 + TINY_CONTEXT);
-    const dp_trainer_msg sample = {
-        .kind = DP_TRAINER_SAMPLE, .text = "light and", .tokens = 20, .seed = 5};
-    send_views(&p, &sample, NULL, 0);
-    const answer text = expect(&p, DP_TRAINER_SAMPLED);
-    CHECK(strncmp(text.msg.text, "light and", 9) == 0 && strlen(text.msg.text) > 9);
-    stop(&p);
-}
-
 static void commands_that_cannot_be_done_fail_and_leave_the_worker_in_step(void **state)
 {
     (void)state;
@@ -670,7 +651,6 @@ int main(void)
         cmocka_unit_test(a_restored_publication_gives_the_same_feedback),
         cmocka_unit_test(an_exchange_moves_as_much_out_of_one_as_into_the_other),
         cmocka_unit_test(a_paused_worker_keeps_its_work),
-        cmocka_unit_test(training_can_be_watched_and_sampled),
         cmocka_unit_test(commands_that_cannot_be_done_fail_and_leave_the_worker_in_step),
         cmocka_unit_test(data_may_be_several_shards),
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),

@@ -450,6 +450,25 @@ static dp_trainer_msg failure(dp_trainer_kind of, const char *text)
     return msg;
 }
 
+static void a_step_shows_that_the_trainer_works_on_a_question_but_not_on_a_command(void **state)
+{
+    const dp_trainer_msg step = {.kind = DP_TRAINER_STEP};
+    dp_driver_wait done;
+    (void)state;
+    dp_driver *driver = open_trainer();
+    driver->loss = 2;
+    expect((dp_driver_wait){.command = DP_TRAINER_EVAL, .since_ms = 500, .answer = on_heard});
+    expect((dp_driver_wait){.command = DP_TRAINER_APPLY, .since_ms = 500});
+    answer(&step);
+    assert_true(driver->waits[0].since_ms == 1000 && driver->waits[1].since_ms == 500);
+    assert_true(driver->loss == 2); /* It has no steps, and so no loss. */
+    assert_true(dp_driver_answered(driver, DP_TRAINER_EVAL, &done));
+    driver->waits[0] = net.waits[0];
+    answer(&step);
+    assert_int_equal(driver->waits[0].since_ms, 500);
+    desk_close();
+}
+
 static void a_failure_is_that_of_the_command_that_it_names_or_of_the_oldest(void **state)
 {
     char text[128];
@@ -522,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_slice_of_another_place_ends_the_trainer),
         cmocka_unit_test(an_exchange_tells_what_it_moved),
         cmocka_unit_test(a_person_hears_the_answer_to_a_question),
+        cmocka_unit_test(a_step_shows_that_the_trainer_works_on_a_question_but_not_on_a_command),
         cmocka_unit_test(a_failure_is_that_of_the_command_that_it_names_or_of_the_oldest),
         cmocka_unit_test(a_failure_of_a_command_without_an_answer_ends_the_trainer),
         cmocka_unit_test(a_trainer_that_lacks_memory_is_replaced_but_not_for_a_question),

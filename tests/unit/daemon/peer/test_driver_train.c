@@ -347,16 +347,19 @@ static void a_command_may_take_its_time_from_when_it_is_the_oldest(void **state)
     close_trainer();
 }
 
-static void a_question_of_a_person_may_take_longer(void **state)
+static void a_trainer_that_hangs_in_a_question_is_ended(void **state)
 {
     (void)state;
     dp_driver *driver = open_trainer();
     desk.config.answer_time = 10;
     expect(DP_TRAINER_EVAL, on_answer);
     expect(DP_TRAINER_APPLY, NULL);
-    net.now_ms += 3600 * 1000;
+    net.now_ms += 10000;
     dp_driver_watch_trainer(driver);
     assert_int_equal(net.n_killed, 0);
+    net.now_ms++;
+    dp_driver_watch_trainer(driver);
+    assert_int_equal(net.n_killed, 1);
     close_trainer();
 }
 
@@ -579,7 +582,7 @@ int main(void)
         cmocka_unit_test(answers_go_to_the_oldest_command_of_their_kind),
         cmocka_unit_test(a_trainer_that_answers_nothing_is_ended),
         cmocka_unit_test(a_command_may_take_its_time_from_when_it_is_the_oldest),
-        cmocka_unit_test(a_question_of_a_person_may_take_longer),
+        cmocka_unit_test(a_trainer_that_hangs_in_a_question_is_ended),
         cmocka_unit_test(a_command_that_failed_is_told_to_the_node_as_what_it_waits_for),
         cmocka_unit_test(after_a_failed_publication_freeze_or_open_another_trainer_starts),
         cmocka_unit_test(a_failed_question_is_told_to_the_person_alone),
