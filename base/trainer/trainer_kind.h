@@ -55,15 +55,15 @@
  *     (base/run/reach.h), at most DP_LEASE_RANGES_MAX, in the order of use; leased: samples of the
  *     lease before the first range. The trainer continues there, or farther on if it has come
  *     farther; after the last range it uses its own line from sample own on, or farther.
- * T->D STEP {round, steps, tokens, loss, skipped?, spikes?, again?, computed_us?, trained_us?,
- *            data_us?, publish_us?, apply_us?, state_us?, tell_us?, celsius?, watts?}
+ * T->D STEP {round, steps, tokens, loss, skipped?, spikes?, empty?, again?, computed_us?,
+ *            trained_us?, data_us?, publish_us?, apply_us?, state_us?, tell_us?, celsius?, watts?}
  *     Totals since the last publication, at most 10 messages per second. skipped: dropped steps,
- *     spikes of which had a loss spike; the others were not finite. again: these are of a
- *     publication that a record left out, and a publication of now would have them; in a run of any
- *     model, without a script, also after APPLY and RESTORE. The times count from the start
- *     of the trainer: trained_us, from TRAIN to its end; computed_us of it, for local steps; the
- *     other times are the rest (dp_trainer_spent). An absent number is 0. celsius, watts: of the
- *     device that computes, as read in the last seconds; 0: not known.
+ *     spikes of which had a loss spike and empty of which no token with a loss; the others were not
+ *     finite. again: these are of a publication that a record left out, and a publication of now
+ *     would have them; in a run of any model, without a script, also after APPLY and RESTORE. The
+ *     times count from the start of the trainer: trained_us, from TRAIN to its end; computed_us of
+ *     it, for local steps; the other times are the rest (dp_trainer_spent). An absent number is 0.
+ *     celsius, watts: of the device that computes, as read in the last seconds; 0: not known.
  * D->T PUBLISH {round, dense, cuts?, keep?}
  *     a := e + F + O; encodes it, keeps it pending and trains on. keep: one element of so many is
  *     sent, within the limits of the manifest; 0 or absent: its codec_keep.

@@ -23,6 +23,7 @@ typedef enum field_id {
     STEPS,
     SKIPPED,
     SPIKES,
+    EMPTY,
     COMPUTED_US,
     TRAINED_US,
     DATA_US,
@@ -99,6 +100,7 @@ static const dp_trainer_field fields[FIELD_COUNT] = {
     [STEPS] = FIELD("steps", DP_FIELD_U32, steps),
     [SKIPPED] = FIELD("skipped", DP_FIELD_U32, skipped),
     [SPIKES] = FIELD("spikes", DP_FIELD_U32, spikes),
+    [EMPTY] = FIELD("empty", DP_FIELD_U32, empty),
     [COMPUTED_US] = FIELD("computed_us", DP_FIELD_U64, computed_us),
     [TRAINED_US] = FIELD("trained_us", DP_FIELD_U64, trained_us),
     [DATA_US] = FIELD("data_us", DP_FIELD_U64, spent.data_us),
@@ -220,10 +222,10 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                           .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
-                                   BIT(SKIPPED) | BIT(SPIKES) | BIT(AGAIN) | SPENT_BITS |
-                                   BIT(CELSIUS) | BIT(WATTS),
-                         .optional = BIT(SKIPPED) | BIT(SPIKES) | BIT(AGAIN) | SPENT_BITS |
-                                     BIT(CELSIUS) | BIT(WATTS)},
+                                   BIT(SKIPPED) | BIT(SPIKES) | BIT(EMPTY) | BIT(AGAIN) |
+                                   SPENT_BITS | BIT(CELSIUS) | BIT(WATTS),
+                         .optional = BIT(SKIPPED) | BIT(SPIKES) | BIT(EMPTY) | BIT(AGAIN) |
+                                     SPENT_BITS | BIT(CELSIUS) | BIT(WATTS)},
     [DP_TRAINER_PUBLISH] = {.name = "publish",
                             .fields = BIT(ROUND) | BIT(DENSE) | BIT(CUTS) | BIT(KEEP),
                             .optional = BIT(CUTS) | BIT(KEEP)},

@@ -43,6 +43,7 @@ typedef struct dp_trainer_msg {
     uint32_t steps;
     uint32_t skipped;
     uint32_t spikes;
+    uint32_t empty;
     uint64_t computed_us; /* STEP */
     uint64_t trained_us;
     dp_trainer_spent spent; /* STEP */

@@ -177,7 +177,7 @@ static void print_data(const dp_standalone_event *event)
 
 static json_t *step_line(const dp_standalone_event *event)
 {
-    static const char *const outcomes[] = {"done", "not finite", "spike"};
+    static const char *const outcomes[] = {"done", "not finite", "spike", "no token to learn from"};
     const dp_trainer_last *const last = &event->last;
     return json_pack("{s:s,s:I,s:I,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "event", "step", "step",
                      (json_int_t)event->steps, "target", (json_int_t)event->target, "outcome",

@@ -316,6 +316,7 @@ static dp_trainer_progress told(const dp_trainer *t, const dp_trainer_tally *tal
     return (dp_trainer_progress){.round = t->aim_round,
                                  .steps = tally->steps,
                                  .skipped = tally->skipped,
+                                 .empty = tally->empty,
                                  .spikes = tally->spikes,
                                  .tokens = tally->tokens,
                                  .carried = tally->carried,

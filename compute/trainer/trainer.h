@@ -129,8 +129,9 @@ DP_MUST dp_status dp_trainer_lease(dp_trainer *trainer, const dp_reach *from,
  * work buffers. */
 dp_reach dp_trainer_reach(const dp_trainer *trainer);
 /* Computes one micro-batch of about 80 ms, or nothing if the trainer waits (below); some calls
- * complete an optimizer step. A step whose loss or gradient is not finite, or whose loss is a spike
- * (spike.h), is dropped and counted. DP_BADARG: the data is too short. */
+ * complete an optimizer step. A step whose loss or gradient is not finite, whose loss is a spike
+ * (spike.h), or whose batch has no token with a loss, is dropped and counted. DP_BADARG: the data
+ * is too short. */
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
 
 /* True if there is no work before a publication or a record: the run exchanges gradients, and the
@@ -142,7 +143,8 @@ typedef struct dp_trainer_progress {
     uint64_t round;
     uint32_t steps;
     uint32_t skipped; /* steps that were dropped */
-    uint32_t spikes;  /* of these: loss spikes; the others were not finite */
+    uint32_t spikes;  /* of these: loss spikes */
+    uint32_t empty;   /* of these: no token with a loss; the others were not finite */
     uint64_t tokens;
     uint64_t carried; /* tokens of left-out publications, whose work is in e */
     double loss;      /* mean over these steps; 0 without steps */
@@ -161,8 +163,9 @@ uint64_t dp_trainer_computed_us(const dp_trainer *trainer);
 /* The newest optimizer step. */
 typedef enum dp_trainer_outcome {
     DP_STEP_DONE,
-    DP_STEP_NOT_FINITE, /* dropped */
-    DP_STEP_SPIKE       /* dropped */
+    DP_STEP_NOT_FINITE, /* dropped, as the others */
+    DP_STEP_SPIKE,
+    DP_STEP_EMPTY /* no token with a loss */
 } dp_trainer_outcome;
 
 typedef struct dp_trainer_last {

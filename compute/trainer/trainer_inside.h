@@ -28,6 +28,7 @@ typedef struct dp_trainer_tally {
     uint32_t restored; /* of steps: those of an earlier process, whose losses are unknown */
     uint32_t skipped;
     uint32_t spikes; /* of skipped */
+    uint32_t empty;  /* of skipped */
     uint64_t tokens;
     uint64_t carried;
     double loss_sum; /* of the steps' mean losses */

@@ -109,6 +109,7 @@ static void reopen(dp_trainer *t)
     t->open.steps += back->steps;
     t->open.restored += back->restored;
     t->open.skipped += back->skipped;
+    t->open.empty += back->empty;
     t->open.spikes += back->spikes;
     t->open.tokens += back->tokens;
     t->open.carried += back->carried;

@@ -27,6 +27,7 @@ dp_status dp_trainer_drop_step(dp_trainer *t)
 static dp_status skip_step(dp_trainer *t, dp_trainer_last last)
 {
     t->open.skipped++;
+    t->open.empty += last.outcome == DP_STEP_EMPTY;
     t->step_count++;
     last.step = t->step_count;
     t->last = last;
@@ -167,7 +168,7 @@ static dp_status finish_step(dp_trainer *t)
     const uint64_t all = (uint64_t)t->manifest.batch_rows * t->manifest.context;
     dp_optim_options options = options_of(t);
     if (tokens == 0) { /* There is nothing to learn from. */
-        return skip_step(t, (dp_trainer_last){.outcome = DP_STEP_NOT_FINITE,
+        return skip_step(t, (dp_trainer_last){.outcome = DP_STEP_EMPTY,
                                               .loss = (double)NAN,
                                               .norm = (double)NAN,
                                               .rate = (double)options.lr});

@@ -472,6 +472,7 @@ dp_status dp_worker_tell_step(dp_worker *w)
                                   .loss = done.loss,
                                   .skipped = done.skipped,
                                   .spikes = done.spikes,
+                                  .empty = done.empty,
                                   .computed_us =
                                       dp_trainer_computed_us(w->trainer) + w->scripted_us,
                                   .trained_us = dp_laps_total(&w->laps),

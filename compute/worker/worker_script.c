@@ -35,6 +35,7 @@ static void on_stepped(void *context, const dp_script_progress *progress)
                            .loss = progress->done.loss,
                            .skipped = progress->done.skipped,
                            .spikes = progress->done.spikes,
+                           .empty = progress->done.empty,
                            .again = progress->done.again,
                            .computed_us = progress->computed_us,
                            .trained_us = progress->trained_us,

@@ -34,24 +34,37 @@ static void applied(dp_driver *driver, const dp_trainer_msg *msg)
     dp_driver_feed(driver, &event);
 }
 
-/* Dropped steps, in one line a second at most. Totals that fall begin a new publication. */
+/* Dropped steps, at most once a second. Totals that fall begin a new publication. */
 static void note_skipped(dp_driver *driver, const dp_trainer_msg *msg, uint64_t now)
 {
-    if (msg->skipped < driver->step_skipped || msg->spikes < driver->step_spikes) {
+    if (msg->skipped < driver->step_skipped || msg->spikes < driver->step_spikes ||
+        msg->empty < driver->step_empty) {
         driver->step_skipped = 0;
         driver->step_spikes = 0;
+        driver->step_empty = 0;
     }
     const uint32_t skipped = msg->skipped - driver->step_skipped;
     const uint32_t spikes = msg->spikes - driver->step_spikes;
+    const uint32_t empty = msg->empty - driver->step_empty;
     if (skipped == 0 || (driver->skip_ms != 0 && now - driver->skip_ms < SKIP_LOG_MS)) {
         return;
     }
     driver->step_skipped = msg->skipped;
     driver->step_spikes = msg->spikes;
+    driver->step_empty = msg->empty;
     driver->skip_ms = now;
-    dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "train.skipped", 0, NULL,
-                     "skipped %u training steps: %u loss spikes, %u not finite", skipped, spikes,
-                     spikes < skipped ? skipped - spikes : 0);
+    const uint64_t others = (uint64_t)spikes + empty;
+    if (empty > 0) {
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "train.empty", 0, NULL,
+                         "nothing to learn from in %u batches: prompts longer than model.context",
+                         empty);
+    }
+    if (skipped > empty) {
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "train.skipped", 0, NULL,
+                         "skipped %u training steps: %u loss spikes, %u not finite",
+                         skipped - empty, spikes,
+                         others < skipped ? (uint32_t)(skipped - others) : 0);
+    }
 }
 
 static void progress(dp_driver *driver, const dp_trainer_msg *msg)

@@ -154,6 +154,7 @@ struct dp_driver {
     uint64_t unsent_tokens; /* told by the last STEP, and in no publication yet */
     uint32_t step_skipped;  /* by the last STEP ... */
     uint32_t step_spikes;
+    uint32_t step_empty;
     uint64_t skip_ms; /* ... and time of the last log line about dropped steps; 0: never */
     /* Of the last publication and the last frozen displacement: blob, vector, parts. */
     dp_hash staged[2][DP_TRAINER_FDS_MAX];

@@ -232,6 +232,7 @@ static void on_down(void *context, const char *cause)
     driver->step_ms = 0;
     driver->step_skipped = 0;
     driver->step_spikes = 0;
+    driver->step_empty = 0;
     driver->tokens_per_s = 0;
     driver->script_pid = 0;
     driver->rests = false;

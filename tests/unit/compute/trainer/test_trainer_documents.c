@@ -126,6 +126,7 @@ static void windows_without_a_target_are_well_defined(void **state)
     tiny_run_work(x.trainer, 5);
     const dp_trainer_progress none = dp_trainer_progress_of(x.trainer);
     CHECK(none.steps == 0 && none.skipped == 5 && none.tokens == 0 && none.loss == 0);
+    CHECK(none.empty == 5 && dp_trainer_last_of(x.trainer).outcome == DP_STEP_EMPTY);
     const float *const params = dp_trainer_params(x.trainer);
     for (size_t i = 0; i < x.n; i++) {
         CHECK(isfinite(params[i]));

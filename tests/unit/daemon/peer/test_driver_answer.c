@@ -337,6 +337,23 @@ static void dropped_steps_are_told_in_one_line_a_second(void **state)
     desk_close();
 }
 
+static void batches_without_a_token_to_learn_from_are_told_as_such(void **state)
+{
+    dp_trainer_msg msg = {.kind = DP_TRAINER_STEP, .skipped = 7, .empty = 7};
+    (void)state;
+    open_trainer();
+    answer(&msg);
+    assert_true(desk_logged("nothing to learn from in 7 batches"));
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), 1);
+    msg.skipped += 3;
+    msg.spikes = 2;
+    net.now_ms += 1000;
+    answer(&msg);
+    assert_true(desk_logged("skipped 3 training steps: 2 loss spikes, 1 not finite"));
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), 2);
+    desk_close();
+}
+
 static void where_the_trainer_stands_follows_an_init_or_a_load(void **state)
 {
     static const dp_trainer_kind commands[] = {DP_TRAINER_INIT, DP_TRAINER_LOAD};
@@ -534,6 +551,7 @@ int main(void)
         cmocka_unit_test(a_state_that_cannot_be_mapped_ends_the_trainer),
         cmocka_unit_test(speed_is_measured_between_two_steps_of_one_publication),
         cmocka_unit_test(dropped_steps_are_told_in_one_line_a_second),
+        cmocka_unit_test(batches_without_a_token_to_learn_from_are_told_as_such),
         cmocka_unit_test(where_the_trainer_stands_follows_an_init_or_a_load),
         cmocka_unit_test(a_check_is_told_of_the_blob_that_had_its_number),
         cmocka_unit_test(vectors_of_what_was_asked_are_taken_and_others_end_the_trainer),
