@@ -98,9 +98,10 @@ static void note_lack(const dp_driver *driver, const command_job *self)
                      dp_trainer_kind_name(self->msg.kind), dp_status_text(self->status));
 }
 
-/* The next tick tries it again, and the commands after it, in order. */
+/* Its files are closed: the next tick tries it again, and the commands after it, in order. */
 static void hold(dp_driver *driver, command_job *self)
 {
+    self->n_fds = 0;
     if (lacks(self) && !self->told && dp_list_empty(&driver->held)) {
         self->told = true;
         note_lack(driver, self);
@@ -146,6 +147,21 @@ static bool is_spoiled(dp_status status)
     return status == DP_BADHASH || status == DP_AGAIN || status == DP_NOTFOUND;
 }
 
+/* False: there is no memory for it; its files are closed in either case. */
+static bool tell(dp_driver *driver, command_job *self)
+{
+    if (self->wait.command != 0) {
+        self->wait.since_ms = uv_now(driver->daemon->loop);
+        dp_driver_expect(driver, &self->wait);
+    }
+    self->status = dp_trainer_process_tell(driver->trainer, &self->msg, self->fds, self->n_fds);
+    if (self->status != DP_NOMEM) {
+        return true; /* The hook of a dead trainer also reports all waiting commands. */
+    }
+    driver->n_waits -= self->wait.command != 0;
+    return false;
+}
+
 static void done_tell(dp_store_thread_job *job)
 {
     command_job *self = (command_job *)job;
@@ -172,13 +188,10 @@ static void done_tell(dp_store_thread_job *job)
         } else {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         }
-    } else {
-        if (self->wait.command != 0) {
-            self->wait.since_ms = uv_now(driver->daemon->loop);
-            dp_driver_expect(driver, &self->wait);
-        }
-        /* The hook of a dead trainer also reports all waiting commands. */
-        DP_IGNORE(dp_trainer_process_tell(driver->trainer, &self->msg, self->fds, self->n_fds));
+    } else if (!tell(driver, self)) {
+        hold(driver, self);
+        dp_driver_job_done(driver);
+        return;
     }
     dp_free(self);
     dp_driver_job_done(driver);

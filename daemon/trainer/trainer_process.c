@@ -99,9 +99,10 @@ static void report_death(dp_trainer_process *trainer, dp_death kind, const char 
  * of its restarts. */
 static void report_lack(dp_trainer_process *trainer)
 {
+    uv_timer_start(trainer->restart, on_restart, DP_TRAINER_RETRY_MS,
+                   0); /* The hook may hold it. */
     trainer->config.hooks.down(trainer->config.hooks.context,
                                "could not be read: the daemon lacks memory or file descriptors");
-    uv_timer_start(trainer->restart, on_restart, DP_TRAINER_RETRY_MS, 0);
 }
 
 /* Signals of other programs on this machine: a failing device ends a process in other ways. */

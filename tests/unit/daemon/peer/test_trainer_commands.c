@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/peer/trainer_commands_inside.h"
 #include "store/inside.h"
 #include "tests/unit/daemon/desk.h"
 
 enum { TOLD_MAX = 300, SIZE = 3000 };
 
 static struct {
+    dp_status tells;
     uint32_t n_told;
     dp_trainer_msg told[TOLD_MAX];
     uint32_t n_fds[TOLD_MAX];
@@ -47,7 +49,7 @@ dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_trainer_
         }
         close(fds[i]);
     }
-    return DP_OK;
+    return net.tells;
 }
 
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
@@ -59,7 +61,7 @@ void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait)
 {
-    (void)driver;
+    driver->n_waits++;
     net.n_expected++;
     net.expected = *wait;
 }
@@ -350,6 +352,43 @@ static void of_a_trainer_that_died_no_command_is_told(void **state)
     close_trainer();
 }
 
+static void a_command_without_memory_waits_for_the_next_tick(void **state)
+{
+    const dp_action train = {.type = DP_DO_TRAIN, .u.train.round = 3};
+    const dp_action publish = {.type = DP_DO_PUBLISH, .u.publish.round = 3};
+    (void)state;
+    dp_driver *driver = open_trainer();
+    net.tells = DP_NOMEM;
+    assert_int_equal(told(&train)->kind, DP_TRAINER_TRAIN);
+    dp_driver_command_trainer(driver, &publish); /* It comes after the other, so it is not told. */
+    desk_settle();
+    assert_true(net.n_told == 1 && driver->n_held == 2 && driver->n_waits == 0);
+    dp_driver_commands_retry(driver);
+    desk_settle();
+    assert_true(net.n_told == 2 && driver->n_held == 2);
+    net.tells = DP_OK;
+    dp_driver_commands_retry(driver);
+    desk_settle();
+    assert_true(net.n_told == 4 && driver->n_held == 0 && driver->n_waits == 1);
+    assert_int_equal(net.told[2].kind, DP_TRAINER_TRAIN);
+    assert_int_equal(net.told[3].kind, DP_TRAINER_PUBLISH);
+    close_trainer();
+}
+
+/* The number of a closed file may be another one's by now. */
+static void a_command_that_waits_for_memory_has_no_files(void **state)
+{
+    dp_action load = {.type = DP_DO_TRAINER_LOAD};
+    (void)state;
+    dp_driver *driver = open_trainer();
+    load.u.load.root = roots[0];
+    net.tells = DP_NOMEM;
+    assert_int_equal(told(&load)->kind, DP_TRAINER_LOAD);
+    assert_true(net.n_fds[0] == 1 && driver->n_held == 1);
+    assert_int_equal(DP_LIST_ITEM(driver->held.next, command_job, job.link)->n_fds, 0);
+    close_trainer();
+}
+
 static void a_store_that_takes_no_command_replaces_the_trainer(void **state)
 {
     const dp_action action = {.type = DP_DO_TRAINER_INIT};
@@ -376,6 +415,8 @@ int main(void)
         cmocka_unit_test(an_object_that_is_gone_fails_its_command_and_is_told_as_lost),
         cmocka_unit_test(a_shard_that_is_damaged_is_fetched_anew),
         cmocka_unit_test(of_a_trainer_that_died_no_command_is_told),
+        cmocka_unit_test(a_command_without_memory_waits_for_the_next_tick),
+        cmocka_unit_test(a_command_that_waits_for_memory_has_no_files),
         cmocka_unit_test(a_store_that_takes_no_command_replaces_the_trainer),
     };
     tempdir_in_memory();

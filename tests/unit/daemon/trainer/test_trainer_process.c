@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/trainer/trainer_life.h"
 #include "daemon/trainer/trainer_process.h"
 #include "tests/unit/daemon/turn.h"
 
@@ -597,6 +599,33 @@ static void close_it(void *context, const char *cause)
     dp_trainer_process_close(stage->trainer);
 }
 
+static void hold_it(void *context, const char *cause)
+{
+    struct stage *stage = context;
+    on_down(context, cause);
+    dp_trainer_process_hold(stage->trainer, "");
+}
+
+static void a_hook_may_hold_a_trainer_that_could_not_be_read(void **state)
+{
+    const dp_trainer_msg publish = {.kind = DP_TRAINER_PUBLISH};
+    struct stage stage;
+    struct rlimit limit;
+    (void)state;
+    stage_open(&stage, GOOD);
+    turn_until(&stage.loop, has_started, &stage);
+    stage.trainer->config.hooks.down = hold_it;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit none = {0, limit.rlim_max};
+    CHECK_OK(dp_trainer_process_tell(stage.trainer, &publish, NULL, 0));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0); /* The files of the answer do not fit. */
+    turn_until(&stage.loop, is_down, &stage);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CHECK(strstr(stage.cause, "lacks memory or file descriptors") != NULL);
+    CHECK(!uv_is_active((uv_handle_t *)stage.trainer->restart)); /* No start is due. */
+    stage_close(&stage);
+}
+
 static void a_hook_may_close_the_trainer(void **state)
 {
     struct stage stage = {0};
@@ -641,6 +670,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
         cmocka_unit_test(outside_causes_are_no_deaths_of_its_own),
         in_root(who_is_killed_for_lack_of_memory_has_died_of_its_own),
+        cmocka_unit_test(a_hook_may_hold_a_trainer_that_could_not_be_read),
         cmocka_unit_test(a_hook_may_close_the_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
