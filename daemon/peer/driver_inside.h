@@ -135,7 +135,8 @@ struct dp_driver {
     dp_list held;                    /* of commands, in order */
     struct dp_driver_slices *slices; /* of the APPLY that waits for them; NULL: none */
     uint32_t n_behind;
-    dp_list behind; /* slices: that APPLY, and the commands after it */
+    dp_list behind;      /* slices: that APPLY, and the commands after it */
+    uint64_t watched_ms; /* uv_now of the last look at these; 0: none */
     uint32_t n_waits;
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;

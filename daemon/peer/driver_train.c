@@ -6,7 +6,12 @@
 #include "daemon/peer/driver_inside.h"
 #include "daemon/peer/suspension.h"
 
-enum { RENEW_MS = 120 * 1000 }; /* A trainer that publishes nothing starts anew after so long. */
+enum {
+    RENEW_MS = 120 * 1000, /* A trainer that publishes nothing starts anew after so long. */
+    /* A look so long after the one before shows that this machine, or its container, stood still,
+     * or has no time for anything. */
+    LATE_MS = 4 * DP_DRIVER_TICK_MS
+};
 
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait)
 {
@@ -148,6 +153,10 @@ void dp_driver_watch_trainer(dp_driver *driver)
     }
     dp_trainer_process_look(driver->trainer);
     start_early(driver);
+    if (driver->n_waits > 0 && driver->watched_ms != 0 && now - driver->watched_ms > LATE_MS) {
+        driver->waits[0].since_ms = now;
+    }
+    driver->watched_ms = now;
     if (driver->n_waits > 0 &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
         dp_trainer_process_kill(driver->trainer, "did not answer");

@@ -325,6 +325,17 @@ static void a_trainer_that_answers_nothing_is_ended(void **state)
     close_trainer();
 }
 
+/* As ticks do. */
+static void watch_for(uint64_t ms)
+{
+    for (; ms > DP_DRIVER_TICK_MS; ms -= DP_DRIVER_TICK_MS) {
+        net.now_ms += DP_DRIVER_TICK_MS;
+        dp_driver_watch_trainer(desk.driver);
+    }
+    net.now_ms += ms;
+    dp_driver_watch_trainer(desk.driver);
+}
+
 static void a_command_may_take_its_time_from_when_it_is_the_oldest(void **state)
 {
     dp_driver_wait wait;
@@ -333,32 +344,44 @@ static void a_command_may_take_its_time_from_when_it_is_the_oldest(void **state)
     desk.config.answer_time = 10;
     expect(DP_TRAINER_PUBLISH, NULL);
     expect(DP_TRAINER_APPLY, NULL);
-    net.now_ms += 10000;
-    dp_driver_watch_trainer(driver);
+    watch_for(10000);
     assert_int_equal(net.n_killed, 0);
     assert_true(dp_driver_answered(driver, DP_TRAINER_PUBLISH, &wait));
-    net.now_ms += 10000; /* Of the second command this is the first look. */
-    dp_driver_watch_trainer(driver);
+    watch_for(10000);
     assert_int_equal(net.n_killed, 0);
-    net.now_ms++;
-    dp_driver_watch_trainer(driver);
+    watch_for(1);
     assert_int_equal(net.n_killed, 1);
     assert_string_equal(net.cause, "did not answer");
+    close_trainer();
+}
+
+static void time_in_which_the_machine_stood_still_does_not_count(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trainer();
+    desk.config.answer_time = 10;
+    dp_driver_watch_trainer(driver);
+    expect(DP_TRAINER_APPLY, NULL);
+    watch_for(9000);
+    net.now_ms += 3600 * 1000;
+    dp_driver_watch_trainer(driver);
+    watch_for(10000);
+    assert_int_equal(net.n_killed, 0);
+    watch_for(1);
+    assert_int_equal(net.n_killed, 1);
     close_trainer();
 }
 
 static void a_trainer_that_hangs_in_a_question_is_ended(void **state)
 {
     (void)state;
-    dp_driver *driver = open_trainer();
+    open_trainer();
     desk.config.answer_time = 10;
     expect(DP_TRAINER_EVAL, on_answer);
     expect(DP_TRAINER_APPLY, NULL);
-    net.now_ms += 10000;
-    dp_driver_watch_trainer(driver);
+    watch_for(10000);
     assert_int_equal(net.n_killed, 0);
-    net.now_ms++;
-    dp_driver_watch_trainer(driver);
+    watch_for(1);
     assert_int_equal(net.n_killed, 1);
     close_trainer();
 }
@@ -582,6 +605,7 @@ int main(void)
         cmocka_unit_test(answers_go_to_the_oldest_command_of_their_kind),
         cmocka_unit_test(a_trainer_that_answers_nothing_is_ended),
         cmocka_unit_test(a_command_may_take_its_time_from_when_it_is_the_oldest),
+        cmocka_unit_test(time_in_which_the_machine_stood_still_does_not_count),
         cmocka_unit_test(a_trainer_that_hangs_in_a_question_is_ended),
         cmocka_unit_test(a_command_that_failed_is_told_to_the_node_as_what_it_waits_for),
         cmocka_unit_test(after_a_failed_publication_freeze_or_open_another_trainer_starts),
