@@ -116,7 +116,6 @@ dp_status dp_pool_open(dp_pool **out, size_t n_threads)
     if (pool == NULL) {
         return DP_NOMEM;
     }
-    pool->n_threads = n_threads;
     pool->workers = dp_alloc(n_threads, sizeof *pool->workers);
     pool->shares = dp_alloc(n_threads, sizeof *pool->shares);
     if (pool->workers == NULL || pool->shares == NULL) {
@@ -132,11 +131,11 @@ dp_status dp_pool_open(dp_pool **out, size_t n_threads)
         struct worker *worker = &pool->workers[i];
         *worker = (struct worker){.pool = pool, .index = i};
         if (pthread_create(&worker->thread, NULL, thread_main, worker) != 0) {
-            dp_pool_close(pool);
-            return DP_AGAIN;
+            break;
         }
         pool->n_started++;
     }
+    pool->n_threads = pool->n_started + 1; /* No thread reads it before the first job. */
     *out = pool;
     return DP_OK;
 }

@@ -16,8 +16,8 @@ typedef struct dp_pool dp_pool;
  * running task uses. */
 typedef void (*dp_pool_task)(void *ctx, size_t index, size_t worker);
 
-/* n_threads includes the calling thread; 0: dp_pool_threads_default(). DP_BADARG: above the limit;
- * DP_NOMEM; DP_AGAIN: the system gives no more threads. */
+/* n_threads includes the calling thread; 0: dp_pool_threads_default(). Has fewer where the system
+ * gives no more (pids.max, RLIMIT_NPROC). DP_BADARG: above the limit; DP_NOMEM. */
 DP_MUST dp_status dp_pool_open(dp_pool **out, size_t n_threads);
 void dp_pool_close(dp_pool *pool); /* Accepts NULL. */
 size_t dp_pool_threads(const dp_pool *pool);

@@ -9,13 +9,20 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "compute/machine/pool.h"
 
-enum { TASKS = 1000 };
+enum {
+    TASKS = 1000,
+    OTHER_USER = 54321, /* who has no process */
+    NO_OTHER_USER = 255
+};
 
 struct count {
     atomic_uint runs[TASKS];
@@ -165,6 +172,48 @@ static void too_many_threads_and_no_memory_are_refused(void **state)
     assert_null(pool);
 }
 
+/* A pool of four for a user who may have three threads, or if that cannot be, no other; in a
+ * process of its own. The number of its threads, 0: a task did not run once. */
+static int threads_within_a_limit(void)
+{
+    const bool is_root = geteuid() == 0;
+    const rlim_t most = is_root ? 3 : 0;
+    const struct rlimit limit = {most, most};
+    struct count count = {.threads = 4};
+    dp_pool *pool = NULL;
+    if (is_root && setuid(OTHER_USER) != 0) {
+        return NO_OTHER_USER; /* A namespace may have one user alone. */
+    }
+    if (setrlimit(RLIMIT_NPROC, &limit) != 0 || dp_pool_open(&pool, 4) != DP_OK) {
+        return 0;
+    }
+    const int threads = (int)dp_pool_threads(pool);
+    dp_pool_run(pool, TASKS, count_task, &count);
+    dp_pool_close(pool);
+    for (size_t i = 0; i < TASKS; i++) {
+        if (count.runs[i] != 1) {
+            return 0;
+        }
+    }
+    return threads;
+}
+
+static void where_the_system_gives_fewer_threads_the_pool_has_fewer(void **state)
+{
+    (void)state;
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(threads_within_a_limit());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_OTHER_USER) {
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), geteuid() == 0 ? 3 : 1);
+}
+
 static void the_default_is_at_least_one_thread(void **state)
 {
     (void)state;
@@ -226,6 +275,7 @@ int main(void)
         cmocka_unit_test(no_pool_is_one_thread),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(too_many_threads_and_no_memory_are_refused),
+        cmocka_unit_test(where_the_system_gives_fewer_threads_the_pool_has_fewer),
         cmocka_unit_test(the_default_is_at_least_one_thread),
         cmocka_unit_test(threads_are_as_nice_as_their_caller_has_become),
     };
