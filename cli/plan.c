@@ -89,6 +89,7 @@ void dp_plan_print(const json_t *plan, bool external)
                 {"base", "weights below the adapters"},
                 {"data", "training data"},
                 {"buffers", "buffers for states and updates"},
+                {"daemon", "states and updates that the daemon holds"},
                 {"activations", "activations and their gradients"},
                 {"total", "total"}};
     char text[DP_PRINT_CELL_MAX];

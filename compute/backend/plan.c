@@ -78,13 +78,14 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
         const dp_codec codec = dp_codec_of_run(m);
         plan->buffers += 2 * dp_codec_bytes_max(&codec, model->n_elements);
         plan->buffers += judged_of(m, model);
+        plan->daemon = 2 * (vector + momentum);
     }
 }
 
 static uint64_t fixed_of(const dp_plan *plan)
 {
     return plan->weights + plan->gradients + plan->moments + plan->anchors + plan->packed +
-           plan->buffers + plan->data + plan->base;
+           plan->buffers + plan->daemon + plan->data + plan->base;
 }
 
 /* Tokens in memory: those of the loader, and a micro-batch of an evaluation, x and y. */
@@ -192,6 +193,7 @@ static void count_vectors(dp_plan *plan, const dp_plan_request *request)
                       .parameters = m->elements,
                       .weights = vector,
                       .anchors = ANCHORS * vector + moments,
+                      .daemon = 2 * (vector + moments),
                       .data = request->data};
     plan->buffers = vector + moments + 2 * dp_codec_bytes_max(&codec, model.n_elements);
     plan->total = fixed_of(plan);
@@ -326,6 +328,7 @@ dp_status dp_plan_json(const dp_plan *plan, const dp_why *why, dp_buf *out)
                   {"anchors", plan->anchors},
                   {"packed", plan->packed},
                   {"buffers", plan->buffers},
+                  {"daemon", plan->daemon},
                   {"data", plan->data},
                   {"base", plan->base},
                   {"activations", plan->activations},

@@ -49,6 +49,8 @@ typedef struct dp_plan {
     uint64_t base;       /* weights below adapters, in memory as their object is */
     uint64_t data;       /* shards, as the request says */
     uint64_t buffers;    /* a state and two blobs in transit, batches, scratch of the threads */
+    /* Beside the trainer: the newest state, and the next one, or a vector that is published. */
+    uint64_t daemon;
     dp_plan_step steps[DP_RECOMPUTE_STEPS];
     dp_recompute recompute; /* chosen */
     dp_gpt_packs packs;     /* chosen; the steps above are with it */

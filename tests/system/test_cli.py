@@ -116,7 +116,7 @@ class WithoutDaemon(SystemTest):
             plan = json.loads(done.stdout)["plan"]
             self.assertEqual(done.returncode, 0 if json.loads(done.stdout)["valid"] else 1, done.stderr)
             self.assertTrue(plan["fits"] or done.returncode == 1)
-            parts = ("weights", "gradients", "moments", "anchors", "packed", "buffers", "data", "activations")
+            parts = ("weights", "gradients", "moments", "anchors", "packed", "buffers", "daemon", "data", "activations")
             self.assertEqual(plan["total"], sum(plan[part] for part in parts))
             self.assertEqual(plan["fits"], plan["rows"] > 0)
             self.assertTrue(fits is None or plan["fits"] == fits, plan)

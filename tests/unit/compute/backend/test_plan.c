@@ -28,7 +28,8 @@ static dp_plan plan_of(const dp_manifest *manifest, uint64_t budget)
     const dp_plan_request request = {.manifest = manifest, .threads = 2, .budget = budget};
     assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
     assert_int_equal(plan.total, plan.weights + plan.gradients + plan.moments + plan.anchors +
-                                     plan.packed + plan.buffers + plan.data + plan.activations);
+                                     plan.packed + plan.buffers + plan.daemon + plan.data +
+                                     plan.activations);
     assert_true(plan.total <= budget);
     return plan;
 }
@@ -63,8 +64,8 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
             assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_OK);
             assert_int_equal(dp_optim_init(&optim, &setup), DP_OK);
             const double took = (double)(dp_alloc_live_bytes() - before);
-            const double said =
-                (double)(plan.total - plan.anchors - 2 * plan.weights); /* a state and blobs */
+            const double said = (double)(plan.total - plan.daemon - plan.anchors -
+                                         2 * plan.weights); /* a state and blobs */
             assert_true(took > 0.9 * said && took < 1.02 * (said + (double)plan.weights));
             dp_optim_close(&optim);
             dp_gpt_close(gpt);
@@ -94,8 +95,8 @@ static void with_adapters_the_plan_counts_the_base_and_takes_what_it_says(void *
         assert_int_equal(plan.base, dp_base_weights_bytes(model.base, manifest.base_kind));
         assert_int_equal(plan.parameters, model.n_parameters);
         assert_int_equal(plan.total, plan.weights + plan.gradients + plan.moments + plan.anchors +
-                                         plan.packed + plan.buffers + plan.data + plan.base +
-                                         plan.activations);
+                                         plan.packed + plan.buffers + plan.daemon + plan.data +
+                                         plan.base + plan.activations);
         assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
         const dp_base_weights base = {.kind = manifest.base_kind};
         const dp_gpt_options options = {.rows_max = plan.rows,
@@ -387,7 +388,7 @@ static void rows_that_are_asked_for_are_kept_and_the_ladder_gives_way(void **sta
     dp_plan plan;
     assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
     assert_int_equal(plan.rows, 4);
-    assert_int_equal(plan.anchors, 0);
+    assert_true(plan.anchors == 0 && plan.daemon == 0);
     assert_int_equal(plan.recompute, DP_RECOMPUTE_NORMS);
     request.budget = plan.steps[DP_RECOMPUTE_LAYER].total;
     assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
@@ -424,6 +425,7 @@ static void any_model_takes_its_vectors_and_no_more(void **state)
     assert_int_equal(plan.parameters, 1000000);
     assert_int_equal(plan.weights, 4000000); /* a multiple of 64 elements */
     assert_int_equal(plan.anchors, 6 * 4000000);
+    assert_int_equal(plan.daemon, 2 * 2 * 4000000); /* two states, each with the momentum */
     assert_int_equal(plan.gradients + plan.moments + plan.packed + plan.activations, 0);
     assert_true(plan.buffers > 2 * 4000000 && plan.rows == 1);
     const dp_plan_request small = {.manifest = &manifest, .threads = 2, .budget = plan.total - 1};
