@@ -150,7 +150,8 @@
  * T->D FAILED {what, of?, lacks?}
  *     A command failed; the trainer continues with the next. of: the kind of that command; 0 or
  *     absent: the oldest one without an answer. lacks: memory or descriptors were missing, and the
- *     command itself is valid; unless it was EVAL or SAMPLE the daemon starts another trainer. */
+ *     command itself is valid; unless it was EVAL or SAMPLE the daemon starts another trainer. Of
+ *     OPEN: the model does not fit this machine, and the next trainer starts after minutes. */
 #ifndef DP_BASE_TRAINER_TRAINER_KIND_H
 #define DP_BASE_TRAINER_TRAINER_KIND_H
 

@@ -50,8 +50,10 @@ dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of, dp_sta
     const bool question = of == DP_TRAINER_EVAL || of == DP_TRAINER_SAMPLE;
     const char *const text =
         why != NULL && why->text[0] != '\0' ? why->text : dp_status_text(status);
-    dp_trainer_msg reply = {
-        .kind = DP_TRAINER_FAILED, .of = of, .lacks = status == DP_NOMEM || status == DP_NOSPACE};
+    dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED,
+                            .of = of,
+                            .lacks = status == DP_NOMEM || status == DP_NOSPACE ||
+                                     (status == DP_TOOBIG && of == DP_TRAINER_OPEN)};
     dp_why whole = {{0}};
     DP_IGNORE(dp_why_set(&whole, status, "%s: %s (%s)",
                          of != 0 ? dp_trainer_kind_name(of) : "a message", text,

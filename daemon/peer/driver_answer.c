@@ -264,8 +264,14 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
     const bool question = msg->of == DP_TRAINER_EVAL || msg->of == DP_TRAINER_SAMPLE;
     dp_driver_wait wait = {0};
 
-    /* Otherwise the node would take a checkpoint or an update for broken. */
-    if (msg->lacks && !question) {
+    if (msg->lacks && msg->of == DP_TRAINER_OPEN) {
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "trainer.memory", 0, NULL,
+                         "E0311 the model does not fit; dpnoded --observer stores and serves data "
+                         "without training; %.200s",
+                         without_name(DP_TRAINER_OPEN, msg->text));
+        dp_trainer_process_postpone(driver->trainer, "could not hold the model in memory");
+    } else if (msg->lacks && !question) {
+        /* Otherwise the node would take a checkpoint or an update for broken. */
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
                          msg->text);
         dp_trainer_process_kill(driver->trainer, "lacks memory or file descriptors");

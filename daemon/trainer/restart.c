@@ -11,15 +11,21 @@ uint64_t dp_restart_wait(dp_restart *restart, dp_death cause, uint64_t lived_ms,
     for (uint32_t i = 0; i < DP_DEATHS; i++) {
         restart->in_a_row[i] = left_after(restart->in_a_row[i], lived_ms);
     }
-    const bool lacks = cause == DP_DEATH_MEMORY || cause == DP_DEATH_MISSING;
-    uint64_t wait = lacks ? DP_RESTART_LACK_MS : DP_RESTART_MIN_MS;
-    for (uint32_t i = 0; i < restart->in_a_row[cause] && wait < DP_RESTART_MAX_MS; i++) {
+    static const uint64_t first_ms[DP_DEATHS] = {[DP_DEATH_OUTSIDE] = DP_RESTART_MIN_MS,
+                                                 [DP_DEATH_OWN] = DP_RESTART_MIN_MS,
+                                                 [DP_DEATH_MEMORY] = DP_RESTART_LACK_MS,
+                                                 [DP_DEATH_MISSING] = DP_RESTART_LACK_MS,
+                                                 [DP_DEATH_SIZE] = DP_RESTART_SIZE_MS};
+    const uint64_t most =
+        cause == DP_DEATH_SIZE ? (uint64_t)DP_RESTART_SIZE_MS : (uint64_t)DP_RESTART_MAX_MS;
+    uint64_t wait = first_ms[cause];
+    for (uint32_t i = 0; i < restart->in_a_row[cause] && wait < most; i++) {
         wait *= 2;
     }
     if (restart->in_a_row[cause] < UINT32_MAX) {
         restart->in_a_row[cause]++;
     }
-    wait = wait < DP_RESTART_MAX_MS ? wait : DP_RESTART_MAX_MS;
+    wait = wait < most ? wait : most;
     return wait / 2 + random % (wait / 2 + 1);
 }
 

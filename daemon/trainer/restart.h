@@ -13,14 +13,16 @@ typedef enum dp_death {
     DP_DEATH_OWN,
     DP_DEATH_MEMORY,  /* killed by the kernel */
     DP_DEATH_MISSING, /* no such program */
+    DP_DEATH_SIZE,    /* the model does not fit, which it sees only after all data was read */
     DP_DEATHS
 } dp_death;
 
 enum {
-    DP_RESTART_MIN_MS = 200, /* after the first death by DP_DEATH_OUTSIDE and DP_DEATH_OWN */
-    DP_RESTART_LACK_MS =
-        1000, /* after the first by the other two: a lack of memory or descriptors ends later */
-    DP_RESTART_MAX_MS = 60 * 1000,
+    DP_RESTART_MIN_MS = 200,   /* after the first death by DP_DEATH_OUTSIDE and DP_DEATH_OWN */
+    DP_RESTART_LACK_MS = 1000, /* after the first by DP_DEATH_MEMORY and DP_DEATH_MISSING: a lack of
+                                  memory or descriptors ends later */
+    DP_RESTART_SIZE_MS = 5 * 60 * 1000, /* after each by DP_DEATH_SIZE */
+    DP_RESTART_MAX_MS = 60 * 1000,      /* after any other */
     DP_RESTART_FORGIVE_MS =
         60 * 1000,        /* after each such time of life one death of every cause is forgiven */
     DP_RESTART_FAILS = 5, /* consecutive deaths of one cause after which it counts as failing */

@@ -454,6 +454,14 @@ void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
     }
 }
 
+void dp_trainer_process_postpone(dp_trainer_process *trainer, const char *cause)
+{
+    if (trainer->life != NULL) {
+        end_life(trainer->life);
+        report_down(trainer, DP_DEATH_SIZE, cause);
+    }
+}
+
 void dp_trainer_process_hold(dp_trainer_process *trainer, const char *cause)
 {
     if (trainer->held) {

@@ -77,6 +77,9 @@ void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause);
 /* The same if it is not at fault: this daemon lacks memory or descriptors for it, or cannot store
  * its result. */
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause);
+/* The same if the model does not fit this machine's memory: it restarts after minutes, since each
+ * start reads all of the run's data. */
+void dp_trainer_process_postpone(dp_trainer_process *trainer, const char *cause);
 /* Ends it as replace does, and starts none before it is let go. */
 void dp_trainer_process_hold(dp_trainer_process *trainer, const char *cause);
 /* Starts it, if it was held. */

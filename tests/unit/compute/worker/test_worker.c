@@ -7,6 +7,7 @@
 #include "compute/backend/backend_cpu.h"
 #include "compute/codec/codec.h"
 #include "compute/model/state.h"
+#include "compute/worker/worker_inside.h"
 
 static void two_workers_hold_the_same_state_after_every_round(void **state)
 {
@@ -641,6 +642,28 @@ static void a_worker_without_descriptors_says_what_it_lacks_and_ends(void **stat
     close(p.socket);
 }
 
+static void check_lack(dp_trainer_kind of, dp_status status, bool lacks)
+{
+    int pair[2];
+    static dp_trainer_msg msg;
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds = 0;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    const dp_worker w = {.socket = pair[0]};
+    CHECK(dp_worker_answer_failed(&w, of, status, NULL) == (lacks ? status : DP_OK));
+    CHECK_OK(dp_trainer_receive(pair[1], &msg, fds, &n_fds));
+    CHECK(msg.kind == DP_TRAINER_FAILED && msg.of == of && msg.lacks == lacks);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void a_model_that_does_not_fit_is_a_lack_of_memory(void **state)
+{
+    (void)state;
+    check_lack(DP_TRAINER_OPEN, DP_TOOBIG, true);
+    check_lack(DP_TRAINER_APPLY, DP_TOOBIG, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -663,6 +686,7 @@ int main(void)
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
         cmocka_unit_test(steps_go_on_while_a_publication_is_made),
         cmocka_unit_test(commands_on_work_buffers_wait_for_a_publication_under_way),
+        cmocka_unit_test(a_model_that_does_not_fit_is_a_lack_of_memory),
         cmocka_unit_test(a_worker_without_descriptors_says_what_it_lacks_and_ends),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);

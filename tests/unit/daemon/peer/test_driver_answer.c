@@ -10,6 +10,7 @@
 static struct {
     uint64_t now_ms;
     uint32_t n_killed;
+    uint32_t n_postponed;
     char cause[128];
     uint32_t n_taken;
     uint32_t n_added;
@@ -37,6 +38,13 @@ void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
 {
     (void)trainer;
     net.n_killed++;
+    snprintf(net.cause, sizeof net.cause, "%s", cause);
+}
+
+void dp_trainer_process_postpone(dp_trainer_process *trainer, const char *cause)
+{
+    (void)trainer;
+    net.n_postponed++;
     snprintf(net.cause, sizeof net.cause, "%s", cause);
 }
 
@@ -535,6 +543,25 @@ static void a_trainer_that_lacks_memory_is_replaced_but_not_for_a_question(void 
     desk_close();
 }
 
+static void a_model_that_does_not_fit_is_told_with_a_way_out_and_tried_later(void **state)
+{
+    dp_trainer_msg msg =
+        failure(DP_TRAINER_OPEN,
+                "open: training this model takes 44900 MiB with one sequence and all "
+                "recomputed, and 27000 MiB are there; model.layers 12 would fit (DP_TOOBIG)");
+    (void)state;
+    open_trainer();
+    msg.lacks = true;
+    expect((dp_driver_wait){.command = DP_TRAINER_OPEN});
+    answer(&msg);
+    assert_true(net.n_postponed == 1 && net.n_killed == 0 && net.n_failed == 0);
+    assert_true(desk_logged("E0311 the model does not fit"));
+    assert_true(
+        desk_logged("dpnoded --observer stores and serves data without training; training"));
+    assert_true(desk_logged("model.layers 12 would fit"));
+    desk_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,6 +590,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_that_of_the_command_that_it_names_or_of_the_oldest),
         cmocka_unit_test(a_failure_of_a_command_without_an_answer_ends_the_trainer),
         cmocka_unit_test(a_trainer_that_lacks_memory_is_replaced_but_not_for_a_question),
+        cmocka_unit_test(a_model_that_does_not_fit_is_told_with_a_way_out_and_tried_later),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);

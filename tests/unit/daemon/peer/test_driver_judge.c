@@ -160,6 +160,12 @@ void dp_trainer_process_let_go(dp_trainer_process *trainer)
     (void)trainer;
 }
 
+void dp_trainer_process_postpone(dp_trainer_process *trainer, const char *cause)
+{
+    (void)trainer;
+    fail_msg("the trainer %s", cause);
+}
+
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
     dp_trainer_process_kill(trainer, cause);

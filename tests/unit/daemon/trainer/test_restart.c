@@ -16,6 +16,17 @@ static void the_wait_doubles_with_each_death_up_to_a_minute(void **state)
     assert_int_equal(dp_restart_deaths(&restart, 0), 40);
 }
 
+static void a_model_that_does_not_fit_is_tried_every_few_minutes(void **state)
+{
+    dp_restart restart = {0};
+    (void)state;
+    for (uint32_t i = 0; i < 40; i++) {
+        const uint64_t wait = dp_restart_wait(&restart, DP_DEATH_SIZE, 0, 7919 * i);
+        CHECK(wait >= DP_RESTART_SIZE_MS / 2 && wait <= DP_RESTART_SIZE_MS);
+    }
+    CHECK(dp_restart_wait(&restart, DP_DEATH_OWN, 0, 0) == DP_RESTART_MIN_MS / 2);
+}
+
 static void a_cause_does_not_slow_the_return_after_another(void **state)
 {
     dp_restart restart = {0};
@@ -70,6 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_wait_doubles_with_each_death_up_to_a_minute),
+        cmocka_unit_test(a_model_that_does_not_fit_is_tried_every_few_minutes),
         cmocka_unit_test(a_cause_does_not_slow_the_return_after_another),
         cmocka_unit_test(each_minute_of_life_takes_a_death_back),
         cmocka_unit_test(trainers_that_die_together_do_not_come_back_together),

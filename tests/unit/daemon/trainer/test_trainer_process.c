@@ -448,6 +448,18 @@ static void a_trainer_that_is_held_starts_when_it_is_let_go(void **state)
     stage_close(&stage);
 }
 
+static void a_trainer_without_room_for_its_model_starts_after_minutes(void **state)
+{
+    struct stage stage;
+    (void)state;
+    stage_open(&stage, GOOD);
+    turn_until(&stage.loop, has_started, &stage);
+    dp_trainer_process_postpone(stage.trainer, "could not hold the model in memory");
+    assert_true(stage.downs == 1 && dp_trainer_process_deaths(stage.trainer) == 0);
+    CHECK(dp_trainer_process_next_ms(stage.trainer) >= DP_RESTART_SIZE_MS / 2);
+    stage_close(&stage);
+}
+
 static void a_missing_program_is_not_found(void **state)
 {
     uv_loop_t loop;
@@ -665,6 +677,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_deaf_trainer_is_replaced_when_its_queue_is_full),
         cmocka_unit_test(a_killed_trainer_comes_back),
         cmocka_unit_test(a_trainer_that_is_held_starts_when_it_is_let_go),
+        cmocka_unit_test(a_trainer_without_room_for_its_model_starts_after_minutes),
         cmocka_unit_test(a_missing_program_is_not_found),
         cmocka_unit_test(a_long_wait_is_cut_short_once),
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
