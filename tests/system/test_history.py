@@ -96,10 +96,14 @@ class History(SystemTest):
         wait_for(lambda: len(rounds.all()) > 1, 60, "it follows")
         target = min(c["round"] for c in node.ask("ckpt", "ls")["checkpoints"] if c["state"] in ("complete", "kept"))
         node.ask("run", "fork", "--to", str(target), "--yes")
-        wait_for(lambda: rounds.all()[-1]["round"] > target and rounds.all()[-2]["round"] == target + 1, 90, "rounds of the new chain")
-        told = [r["round"] for r in rounds.all()]
-        back = told.index(target + 1, told.index(max(told)))
-        self.assertEqual(told[back:], list(range(target + 1, target + 1 + len(told) - back)))
+
+        def of_new_chain():
+            told = [r["round"] for r in rounds.all()]
+            return next((told[i:] for i in range(1, len(told)) if told[i] <= told[i - 1]), [])
+
+        wait_for(lambda: len(of_new_chain()) > 1, 90, "rounds of the new chain")
+        told = of_new_chain()
+        self.assertEqual(told, list(range(target + 1, target + 1 + len(told))))
 
 
 if __name__ == "__main__":
