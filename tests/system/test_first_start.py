@@ -204,7 +204,7 @@ class FirstStart(SystemTest):
         left = os.path.join(node.dir, "work-aBc123") # of a life that was killed
         os.makedirs(left, exist_ok=True)
         node.start()
-        self.assertFalse(os.path.exists(left))
+        wait_for(lambda: not os.path.exists(left), PATIENCE_S, "it removes what the killed one left")
         created = self.trains(node)["id"]
         node.process.send_signal(signal.SIGTERM)
         node.process.wait(30)

@@ -96,7 +96,7 @@ static dp_trainer *open_member(const dp_backend *backend)
 static dp_status create_plain(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
 {
     return dp_backend_cpu_create(out, setup,
-                                 dp_ops_at_in(dp_precision_of_kind(setup->precision), 0), why);
+                                 dp_ops_at_in(dp_precision_of_kind(setup->precision), 1), why);
 }
 
 static void a_second_backend_passes_the_self_test_in_a_process_of_its_own(void **state)
