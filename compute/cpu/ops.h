@@ -286,8 +286,7 @@ void dp_rope_angles(const dp_rope_turns *turns, size_t length, float *angles);
 const dp_ops *dp_ops_reference(void);
 /* The fastest fp32 table of this processor. */
 const dp_ops *dp_ops_best(void);
-/* The fastest of a precision; of bf16 by a measurement of a few milliseconds at the process's first
- * call (ops_choice.h). Any thread. */
+/* The fastest of a precision; the same in every process on a kind of processor. Any thread. */
 const dp_ops *dp_ops_best_in(dp_precision precision);
 /* Every fp32 table of this build that this processor can run, the reference first, then from the
  * one that is slowest on most processors; NULL beyond the last. */
