@@ -326,7 +326,13 @@ static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice
     const bool on_cpu = choice->backend == dp_backend_cpu() || adapts;
     const bool several = on_cpu && args->processes > 1 && !adapts;
     const uint32_t processes = several ? (uint32_t)args->processes : 0;
-    const dp_plan_request request = {.manifest = manifest,
+    dp_group_devices devices = {.backend = dp_backend_cpu(), .n = 1};
+    if (!on_cpu) {
+        devices = dp_group_devices_of(choice);
+    }
+    dp_manifest own = *manifest;
+    own.precision = dp_group_devices_precision(&devices, own.precision);
+    const dp_plan_request request = {.manifest = &own,
                                      .threads = threads_of(args, processes),
                                      .budget = given,
                                      .data = on_cpu ? data : 0,

@@ -207,8 +207,10 @@ static const dp_manifest_word optimizers[] = {{"adamw", DP_OPTIM_ADAMW},
                                               {"muon", DP_OPTIM_MUON}};
 static const dp_manifest_word weights[] = {
     {"fp32", DP_WEIGHTS_FP32}, {"bf16", DP_WEIGHTS_BF16}, {"bf16_sr", DP_WEIGHTS_BF16_SR}};
-static const dp_manifest_word precisions[] = {
-    {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
+static const dp_manifest_word precisions[] = {{"auto", DP_PRECISION_AUTO},
+                                              {"fp32", DP_PRECISION_FP32},
+                                              {"bf16", DP_PRECISION_BF16},
+                                              {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
 static const dp_manifest_word bases[] = {
@@ -237,8 +239,9 @@ static const dp_manifest_choice choices[] = {
     CHOICE(weights, "train.weights", DP_WEIGHTS_FP32, weights,
            "Number format of the weights in local steps; bf16_sr rounds stochastically and has no "
            "fp32 copy."),
-    CHOICE(precision, "train.precision", DP_PRECISION_FP32, precisions,
-           "Number format of the inputs of matrix products in local steps; fp16 scales the loss."),
+    CHOICE(precision, "train.precision", DP_PRECISION_AUTO, precisions,
+           "Number format of the inputs of matrix products in local steps; auto: each node takes "
+           "bf16 where it is faster, else fp32; fp16 scales the loss."),
     CHOICE(batch_rule, "train.batch_rule", DP_BATCH_NONE, batch_rules,
            "How train.lr grows with the batch over train.batch_reference."),
     CHOICE(codec, "round.codec", DP_CODEC_SPARSE, codecs, "Codec of updates."),

@@ -75,7 +75,8 @@ typedef enum dp_weights_kind {
 typedef enum dp_precision_kind {
     DP_PRECISION_FP32 = 1,
     DP_PRECISION_BF16 = 2,
-    DP_PRECISION_FP16 = 3
+    DP_PRECISION_FP16 = 3,
+    DP_PRECISION_AUTO = 4 /* each node: bf16 where products of it are faster, else fp32 */
 } dp_precision_kind;
 
 /* Scaling of the learning rate by the size of the batch (compute/rules/schedule.h). */

@@ -8,7 +8,8 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 22,
+    VERSION_AUTO = 23, /* the precision may be auto */
+    VERSION_LAST = 23,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -230,7 +231,7 @@ static uint16_t version_of(const dp_manifest *manifest)
                 field_value(manifest, &fields[i]) != fields[i].standard ? fields[i].since : version;
         }
     }
-    return version;
+    return manifest->precision == DP_PRECISION_AUTO ? VERSION_AUTO : version;
 }
 
 dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFEST_BYTES_MAX],

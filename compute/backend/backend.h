@@ -37,7 +37,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 18,       /* raised by any change of this table or of its meaning */
+    DP_BACKEND_VERSION = 19,       /* raised by any change of this table or of its meaning */
     DP_BACKEND_LAYOUTS = 13,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -92,6 +92,7 @@ typedef struct dp_device {
     int32_t celsius;  /* INT32_MIN: unknown */
     uint32_t watts;   /* 0: not known */
     uint32_t percent; /* load by other programs; 0 also if unknown */
+    bool bf16;        /* products of bf16 are faster than those of fp32 */
     bool taken;       /* another trainer of dpnode holds it: create gives DP_BUSY */
 } dp_device;
 

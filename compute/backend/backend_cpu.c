@@ -29,7 +29,9 @@ static dp_status device(uint32_t index, dp_device *out, dp_why *why)
     }
     char sensors[DP_SENSORS_PATH_MAX];
     dp_sensors_folder(sensors);
-    *out = (dp_device){.memory_usable = dp_memory_usable(), .celsius = dp_sensors_celsius(sensors)};
+    *out = (dp_device){.memory_usable = dp_memory_usable(),
+                       .celsius = dp_sensors_celsius(sensors),
+                       .bf16 = dp_ops_has_fast_bf16()};
     snprintf(out->name, sizeof out->name, "%s, %zu threads", dp_ops_best()->name,
              dp_pool_threads_default());
     return DP_OK;

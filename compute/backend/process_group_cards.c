@@ -338,10 +338,10 @@ bool dp_process_group_serves(const dp_process_group *team, const dp_backend *bac
            (backend == dp_backend_cpu() || (team->cards != NULL && backend == &team->cards->table));
 }
 
-dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
-                                           uint32_t device)
+dp_group_devices dp_process_group_devices(const dp_process_group *team, const dp_backend *backend,
+                                          uint32_t device)
 {
-    dp_sensor_devices of = {.backend = backend, .n = 1, .devices = {device}};
+    dp_group_devices of = {.backend = backend, .n = 1, .devices = {device}};
     const dp_process_group_cards *const cards = team != NULL ? team->cards : NULL;
     if (cards != NULL && backend == &cards->table) {
         of.backend = cards->inner;
@@ -351,7 +351,31 @@ dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const d
     return of;
 }
 
-void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts)
+dp_group_devices dp_group_devices_of(const dp_plugin_choice *choice)
+{
+    dp_group_devices of = {.backend = choice->backend, .n = 1, .devices = {choice->device}};
+    if (choice->n_devices > 1) {
+        of.n = choice->n_devices;
+        memcpy(of.devices, choice->devices, of.n * sizeof of.devices[0]);
+    }
+    return of;
+}
+
+dp_precision_kind dp_group_devices_precision(const dp_group_devices *of, dp_precision_kind asked)
+{
+    if (asked != DP_PRECISION_AUTO) {
+        return asked;
+    }
+    bool bf16 = (of->backend->capabilities & DP_CAN_BF16) != 0;
+    for (uint32_t i = 0; i < of->n && bf16; i++) {
+        dp_device one = {.bf16 = false};
+        dp_why why = {{0}};
+        bf16 = of->backend->device(of->devices[i], &one, &why) == DP_OK && one.bf16;
+    }
+    return bf16 ? DP_PRECISION_BF16 : DP_PRECISION_FP32;
+}
+
+void dp_group_devices_feel(const dp_group_devices *of, int32_t *celsius, uint32_t *watts)
 {
     *celsius = INT32_MIN;
     *watts = 0;

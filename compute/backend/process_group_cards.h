@@ -31,18 +31,24 @@ DP_MUST dp_status dp_process_group_plan_choice(const dp_plugin_choice *choice,
 /* True if the processes of the group train with engines of this backend: the CPU's, or the one of
  * dp_process_group_use_cards. team may be NULL. */
 bool dp_process_group_serves(const dp_process_group *team, const dp_backend *backend);
-/* The devices whose sensors count. A copy, which a thread may use longer than there is a group. */
-typedef struct dp_sensor_devices {
+/* The devices that compute together. A copy, which a thread may use longer than there is a group.
+ */
+typedef struct dp_group_devices {
     const dp_backend *backend; /* of a library, or the CPU's: it stays */
     uint32_t n;
     uint32_t devices[DP_PROCESS_BARRIER_PROCESSES_MAX];
-} dp_sensor_devices;
+} dp_group_devices;
 
 /* Those that compute with this backend: the group's cards if it is theirs, else device. team may be
  * NULL. */
-dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
-                                           uint32_t device);
+dp_group_devices dp_process_group_devices(const dp_process_group *team, const dp_backend *backend,
+                                          uint32_t device);
+/* Those of a choice. */
+dp_group_devices dp_group_devices_of(const dp_plugin_choice *choice);
+/* The precision in which they train: what the run asks for; for auto, bf16 where products of it are
+ * faster on each of them, else fp32. */
+dp_precision_kind dp_group_devices_precision(const dp_group_devices *of, dp_precision_kind asked);
 /* Their highest temperature and highest power. INT32_MIN, 0: unknown. */
-void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts);
+void dp_group_devices_feel(const dp_group_devices *of, int32_t *celsius, uint32_t *watts);
 
 #endif

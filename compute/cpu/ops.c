@@ -130,6 +130,16 @@ const dp_ops *dp_ops_best_in(dp_precision precision)
     return best;
 }
 
+bool dp_ops_has_fast_bf16(void)
+{
+#if defined(__x86_64__)
+    const dp_ops *const best = dp_ops_best_in(DP_BF16);
+    return best == &dp_ops_avx512bf16 || best == &dp_ops_amx;
+#else
+    return false;
+#endif
+}
+
 const dp_ops *dp_ops_best(void)
 {
     return dp_ops_best_in(DP_FP32);

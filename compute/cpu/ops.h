@@ -288,6 +288,8 @@ const dp_ops *dp_ops_reference(void);
 const dp_ops *dp_ops_best(void);
 /* The fastest of a precision; the same in every process on a kind of processor. Any thread. */
 const dp_ops *dp_ops_best_in(dp_precision precision);
+/* True if the processor has instructions for bf16 that are faster than those for fp32. */
+bool dp_ops_has_fast_bf16(void);
 /* Every fp32 table of this build that this processor can run, the reference first, then from the
  * one that is slowest on most processors; NULL beyond the last. */
 const dp_ops *dp_ops_at(size_t index);

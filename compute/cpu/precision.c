@@ -27,6 +27,7 @@ dp_precision dp_precision_of_kind(dp_precision_kind kind)
     case DP_PRECISION_FP16:
         return DP_FP16;
     case DP_PRECISION_FP32:
+    case DP_PRECISION_AUTO: /* of which a device decides (process_group_cards.h) */
         break;
     }
     return DP_FP32;

@@ -196,6 +196,11 @@ dp_status dp_cuda_device_room(const dp_cuda_api *api, uint32_t index, uint64_t *
     return told(&device, status, why);
 }
 
+bool dp_cuda_has_bf16(const dp_cuda_properties *properties)
+{
+    return 10 * properties->major + properties->minor >= DP_CUDA_ARCH_BF16;
+}
+
 dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device *out, dp_why *why)
 {
     dp_cuda_device device;
@@ -204,6 +209,7 @@ dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device 
         return told(&device, status, why);
     }
     dp_device found = {.memory_total = device.properties.memory,
+                       .bf16 = dp_cuda_has_bf16(&device.properties),
                        .taken = dp_cuda_is_claimed(&device.properties)};
     snprintf(found.name, sizeof found.name, "%s", device.properties.name);
     dp_nvml_look(device.properties.bus, &found);

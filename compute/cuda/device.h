@@ -19,7 +19,8 @@ enum {
     /* The card hangs: longer than any micro-batch, of which one row in fp32 of a very long context
      * takes minutes on an old card. The processes of a group wait longer for each other. */
     DP_CUDA_WAIT_MS = 600 * 1000,
-    DP_CUDA_ARCH_MIN = 75 /* Turing: the first whose tensor cores the kernels know */
+    DP_CUDA_ARCH_MIN = 75, /* Turing: the first whose tensor cores the kernels know */
+    DP_CUDA_ARCH_BF16 = 80 /* Ampere: the first that computes bf16 */
 };
 
 typedef struct dp_cuda_device {
@@ -42,6 +43,7 @@ typedef struct dp_cuda_device {
     dp_why problem; /* of the last call that failed, also for a lack of memory */
 } dp_cuda_device;
 
+bool dp_cuda_has_bf16(const dp_cuda_properties *properties);
 /* Cards that the driver shows; 0 with a sentence: no driver, one too old, no card. */
 uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why);
 /* Name, memory, heat and power of one. Opens no context, unless NVML does not tell the memory that

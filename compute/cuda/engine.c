@@ -15,7 +15,6 @@
 enum {
     TOKENS_ENOUGH = 8192, /* of a micro-batch: products reach the card's speed */
     RESERVE_DIVISOR = 20, /* of free memory stays free: a context grows, and fragments */
-    BF16_ARCH_MIN = 80,   /* Ampere */
     CACHE_PATH_MAX = 1024,
     MIB = 1024 * 1024
 };
@@ -407,7 +406,7 @@ static dp_status open_card(dp_engine *e, const dp_engine_setup *setup, dp_why *w
     char cache[CACHE_PATH_MAX];
     DP_TRY(dp_cuda_device_open(&e->device, dp_cuda_api_of(), setup->device, why));
     const dp_cuda_properties *const p = &e->device.properties;
-    if (e->shape.type == DP_BF16 && 10 * p->major + p->minor < BF16_ARCH_MIN) {
+    if (e->shape.type == DP_BF16 && !dp_cuda_has_bf16(p)) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "%s computes no bf16; take train.precision fp16 or fp32", p->name);
     }

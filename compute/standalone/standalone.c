@@ -115,12 +115,14 @@ static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t r
     DP_TRY(check_adapters(s, manifest, why));
     const uint64_t usable = dp_memory_usable();
     const uint64_t budget = usable != 0 ? usable : UINT64_MAX;
+    const dp_backend *const backend = s->job->backend != NULL ? s->job->backend : dp_backend_cpu();
     const dp_process_group *const team =
-        dp_process_group_serves(s->job->team,
-                                s->job->backend != NULL ? s->job->backend : dp_backend_cpu())
-            ? s->job->team
-            : NULL;
-    const dp_plan_request request = {.manifest = manifest,
+        dp_process_group_serves(s->job->team, backend) ? s->job->team : NULL;
+    const dp_group_devices devices =
+        dp_process_group_devices(s->job->team, backend, s->job->device);
+    dp_manifest own = *manifest;
+    own.precision = dp_group_devices_precision(&devices, own.precision);
+    const dp_plan_request request = {.manifest = &own,
                                      .threads = s->threads,
                                      /* The card's own. */
                                      .budget = is_on_cpu(s) ? budget : 0,

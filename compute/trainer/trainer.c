@@ -86,6 +86,9 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
     DP_TRY(dp_schedule_check(&t->schedule, why));
     t->backend =
         setup->backend != NULL && !dp_manifest_external(m) ? setup->backend : dp_backend_cpu();
+    const dp_group_devices devices =
+        dp_process_group_devices(setup->team, t->backend, setup->device);
+    t->manifest.precision = dp_group_devices_precision(&devices, m->precision);
     DP_TRY(check_capabilities(t, why));
     const bool teamed = dp_process_group_serves(setup->team, t->backend) &&
                         !dp_manifest_external(m) && !dp_manifest_adapts(m);

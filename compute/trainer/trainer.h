@@ -74,6 +74,7 @@ void dp_trainer_close(dp_trainer *trainer); /* Accepts NULL. */
 const char *dp_trainer_problem(const dp_trainer *trainer);
 
 size_t dp_trainer_elements(const dp_trainer *trainer);
+/* Its precision is the one in which this trainer computes. */
 const dp_manifest *dp_trainer_manifest(const dp_trainer *trainer);
 
 /* Sets theta from the manifest's seed, round 0. All work buffers are empty; moments are zero. */

@@ -9,7 +9,7 @@
 #include "compute/backend/process_group_cards.h"
 
 struct dp_sensor_look {
-    dp_sensor_devices devices;
+    dp_group_devices devices;
     int done;     /* an event for each reading: a wait of a length needs no clock */
     bool waiting; /* of the caller: a reading was asked for and has not come */
     pthread_mutex_t lock;
@@ -33,7 +33,7 @@ static void *run(void *context)
         look->wanted = false;
         pthread_mutex_unlock(&look->lock);
         dp_sensor_reading reading = {.celsius = INT32_MIN};
-        dp_sensor_devices_feel(&look->devices, &reading.celsius, &reading.watts);
+        dp_group_devices_feel(&look->devices, &reading.celsius, &reading.watts);
         pthread_mutex_lock(&look->lock);
         look->reading = reading;
         DP_IGNORE(eventfd_write(look->done, 1) != 0); /* It holds one event at most. */
@@ -54,7 +54,7 @@ dp_status dp_sensor_look_open(dp_sensor_look **out, const struct dp_process_grou
     if (look == NULL) {
         return DP_NOMEM;
     }
-    look->devices = dp_process_group_sensors(team, backend, device);
+    look->devices = dp_process_group_devices(team, backend, device);
     look->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&look->lock, NULL);
     pthread_cond_init(&look->changed, NULL);

@@ -23,7 +23,7 @@ typedef struct dp_sensor_reading {
  * DP_AGAIN (no thread or descriptor). */
 DP_MUST dp_status dp_sensor_look_open(dp_sensor_look **look, const struct dp_process_group *team,
                                       const dp_backend *backend, uint32_t device);
-/* One reading, as dp_sensor_devices_feel has it. False: it has not come within wait_ms; a later
+/* One reading, as dp_group_devices_feel has it. False: it has not come within wait_ms; a later
  * call waits for the same one. One thread only. */
 bool dp_sensor_look_at(dp_sensor_look *look, int wait_ms, dp_sensor_reading *reading);
 /* Returns at once; a thread that hangs frees what it has when it returns. Accepts NULL. */

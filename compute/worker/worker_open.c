@@ -64,7 +64,8 @@ static dp_status open_trainer(dp_worker *w, const dp_worker_command *c, dp_train
 }
 
 /* The device that computes, as text; the trainer is open. */
-static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
+static void name_device(const dp_trainer_setup *setup, dp_precision_kind precision, char *text,
+                        size_t size)
 {
     dp_device device = {.name = ""};
     dp_why why;
@@ -76,7 +77,8 @@ static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
         if (processes > 1) {
             snprintf(each, sizeof each, "%u processes of ", processes);
         }
-        snprintf(text, size, "cpu: %s, %s%zu thread%s", dp_ops_best()->name, each, threads,
+        snprintf(text, size, "cpu: %s, %s%zu thread%s",
+                 dp_ops_best_in(dp_precision_of_kind(precision))->name, each, threads,
                  threads == 1 ? "" : "s");
         return;
     }
@@ -122,7 +124,7 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
     dp_worker_keep_files(w, c);
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
     dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
-    name_device(&setup, reply.text, sizeof reply.text);
+    name_device(&setup, dp_trainer_manifest(w->trainer)->precision, reply.text, sizeof reply.text);
     return dp_worker_answer(w, &reply, NULL, 0);
 }
 

@@ -77,6 +77,7 @@ static dp_status make_manifest(dp_sim *sim)
     size_t size = 0;
 
     dp_manifest_default(m);
+    m->precision = DP_PRECISION_FP32;
     memcpy(m->name, "dpsim", 6);
     m->nonce = sim->options.seed;
     m->created_ms = 1700000000000ULL;

@@ -51,6 +51,7 @@ static inline void tiny_run_open(tiny_run *run, dp_codec_kind codec, uint32_t be
     dp_bpe_close(bpe);
     dp_manifest m;
     dp_manifest_default(&m);
+    m.precision = DP_PRECISION_FP32;
     m.layers = 2;
     m.width = 32;
     m.heads = 2;

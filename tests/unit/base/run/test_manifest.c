@@ -13,6 +13,7 @@ static dp_manifest sample(void)
     dp_manifest manifest;
 
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     manifest.members_absent_s = 0;
     manifest.codec_keep = 64;
     manifest.codec_keep_most = 0;

@@ -8,6 +8,7 @@ static dp_manifest sample(void)
     dp_manifest manifest;
 
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     manifest.adapt_rank = 8;
     memset(manifest.base.bytes, 5, DP_HASH_BYTES);
     manifest.base_bytes = 12345;
@@ -43,6 +44,7 @@ static void adapters_make_a_manifest_of_version_17(void **state)
 
     /* A manifest without adapters keeps the bytes that it had. */
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     assert_false(dp_manifest_adapts(&manifest));
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     assert_int_equal(bytes[4], 15);
@@ -62,6 +64,7 @@ static void sizes_follow_from_the_adapters(void **state)
     dp_manifest whole;
 
     dp_manifest_default(&whole);
+    whole.precision = DP_PRECISION_FP32;
     /* c_attn 128 + 384, c_proj 256, c_fc 128 + 512, c_proj 512 + 128, in 4 layers. */
     assert_int_equal(dp_manifest_parameters(&manifest), 4 * 8 * (512 + 256 + 640 + 640));
     assert_true(dp_manifest_parameters(&whole) > 10 * dp_manifest_parameters(&manifest));

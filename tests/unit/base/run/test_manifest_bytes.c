@@ -38,6 +38,7 @@ static bool travels_in_any_mode(size_t offset, const void *value, size_t size, c
     for (size_t i = 0; i < n_modes; i++) {
         dp_manifest base;
         dp_manifest_default(&base);
+        base.precision = DP_PRECISION_FP32;
         dp_run_mode_set(&base, &modes[i]);
         base.trust = dp_manifest_judgeable(&base) ? base.trust : DP_TRUST_MEMBERS;
         if (travels(&base, offset, value, size, key)) {
@@ -64,6 +65,7 @@ static bool travels_in_any_family(size_t offset, const void *value, size_t size,
         dp_model_config model = models[i];
         dp_manifest base;
         dp_manifest_default(&base);
+        base.precision = DP_PRECISION_FP32;
         model.layers = base.layers;
         model.width = base.width;
         model.heads = base.heads;
@@ -162,6 +164,7 @@ static void bytes_with_a_deleted_codec_are_refused(void **state)
 
     (void)state;
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     manifest.codec_keep_most = 0;
     other = manifest;
     other.codec = DP_CODEC_INT4;
@@ -200,6 +203,7 @@ static void a_run_with_a_share_that_closes_rounds_is_of_an_earlier_version(void 
 
     (void)state;
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     assert_int_equal(bytes[4], 15);
     const size_t at = place_of_the_share(size);
@@ -243,6 +247,7 @@ static void numbers_of_families_make_manifests_of_version_18_to_21(void **state)
         size_t size = 0;
         dp_manifest back;
         dp_manifest_default(&manifest);
+        manifest.precision = DP_PRECISION_FP32;
         manifest.codec_gain = DP_OFF; /* as before version 14 */
         manifest.members_absent_s = 0;
         manifest.codec_keep_most = 0;
@@ -267,6 +272,7 @@ static void a_run_whose_momentum_takes_long_updates_whole_is_of_an_earlier_versi
     size_t size = 0;
     dp_manifest back;
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     dp_run_mode_set(&manifest, dp_run_mode_find("diloco"));
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     assert_int_equal(bytes[4], 22);
@@ -279,6 +285,24 @@ static void a_run_whose_momentum_takes_long_updates_whole_is_of_an_earlier_versi
     assert_int_equal(back.long_once, DP_OFF);
 }
 
+/* An older node would take the number for a mistake; so it reads that it must be updated. */
+static void a_run_that_leaves_the_precision_to_its_nodes_is_of_version_23(void **state)
+{
+    (void)state;
+    dp_manifest manifest;
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest back;
+    dp_manifest_default(&manifest);
+    assert_int_equal(manifest.precision, DP_PRECISION_AUTO);
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 23);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_int_equal(back.precision, DP_PRECISION_AUTO);
+    bytes[4] = 22; /* which has no such precision */
+    CHECK(dp_manifest_decode(&back, dp_view_of(bytes, size)) != DP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +310,7 @@ int main(void)
         cmocka_unit_test(every_word_of_a_manifest_comes_back),
         cmocka_unit_test(numbers_of_families_make_manifests_of_version_18_to_21),
         cmocka_unit_test(a_run_whose_momentum_takes_long_updates_whole_is_of_an_earlier_version),
+        cmocka_unit_test(a_run_that_leaves_the_precision_to_its_nodes_is_of_version_23),
         cmocka_unit_test(bytes_with_a_deleted_codec_are_refused),
         cmocka_unit_test(a_run_with_a_share_that_closes_rounds_is_of_an_earlier_version),
     };

@@ -11,6 +11,7 @@ static dp_manifest sample(void)
     dp_manifest manifest;
 
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     dp_manifest_set_model(&manifest, &shape);
     manifest.trust = DP_TRUST_MEMBERS;
     memset(manifest.tokenizer.bytes, 4, DP_HASH_BYTES);
@@ -84,11 +85,12 @@ static void bytes_of_any_model_that_no_node_writes_are_bad(void **state)
     bytes[end - 1] = 0xff; /* elements */
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
     dp_manifest_default(&manifest); /* A run of text. */
+    manifest.precision = DP_PRECISION_FP32;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     assert_int_equal(bytes[4], 15);
     bytes[4] = 16;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
-    bytes[4] = 23;
+    bytes[4] = 24;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
 }
 
@@ -117,6 +119,7 @@ static void any_model_excludes_what_dpnode_would_have_to_know(void **state)
     dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
     assert_refused(&manifest, "round.mode");
     dp_manifest_default(&manifest); /* A run of text. */
+    manifest.precision = DP_PRECISION_FP32;
     manifest.samples = 1;
     assert_refused(&manifest, "data.samples");
     manifest.samples = 0;

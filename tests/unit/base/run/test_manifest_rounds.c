@@ -20,6 +20,7 @@ static void a_manifest_of_version_14_steps_by_its_codec(void **state)
 
     (void)state;
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     manifest.trust = DP_TRUST_MEMBERS; /* Of version 15. */
     assert_int_equal(manifest.codec_gain, DP_ON);
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
@@ -116,6 +117,7 @@ static void gradients_and_pairs_need_members_that_trust_each_other(void **state)
 
     (void)state;
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     manifest.codec_keep_most = 0;
     manifest.codec = DP_CODEC_INT8;
     manifest.trust = DP_TRUST_OPEN;

@@ -78,6 +78,41 @@ static dp_trainer *open_alone(const dp_backend *backend, dp_precision_kind preci
     return trainer;
 }
 
+static bool has_bf16;
+
+static dp_status look_at_processor(uint32_t index, dp_device *out, dp_why *why)
+{
+    const dp_status status = dp_backend_cpu()->device(index, out, why);
+    out->bf16 = has_bf16;
+    return status;
+}
+
+static void a_run_without_a_precision_trains_in_the_one_that_is_fast_on_its_device(void **state)
+{
+    (void)state;
+    dp_backend within = *dp_backend_cpu();
+    within.device = look_at_processor;
+    static const dp_precision_kind kinds[] = {DP_PRECISION_FP32, DP_PRECISION_BF16};
+    for (size_t i = 0; i < 2; i++) {
+        has_bf16 = i == 1;
+        tiny_run_open(&run, DP_CODEC_SPARSE, 950);
+        dp_trainer *const named = open_alone(&within, kinds[i]);
+        dp_trainer *const other = open_alone(&within, kinds[1 - i]);
+        dp_trainer *const one = open_alone(&within, DP_PRECISION_AUTO);
+        assert_int_equal(dp_trainer_manifest(one)->precision, kinds[i]);
+        tiny_run_work(named, 2);
+        tiny_run_work(other, 2);
+        tiny_run_work(one, 2);
+        const size_t size = dp_trainer_elements(one) * sizeof(float);
+        assert_memory_equal(dp_trainer_params(one), dp_trainer_params(named), size);
+        assert_memory_not_equal(dp_trainer_params(one), dp_trainer_params(other), size);
+        dp_trainer_close(one);
+        dp_trainer_close(other);
+        dp_trainer_close(named);
+        tiny_run_close(&run);
+    }
+}
+
 static dp_trainer *open_member(const dp_backend *backend)
 {
     const dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
@@ -485,6 +520,7 @@ int main(void)
         cmocka_unit_test(losses_that_are_no_numbers_cost_steps_and_are_counted),
         cmocka_unit_test(a_blob_that_a_plugin_spoiled_is_not_published),
         cmocka_unit_test(a_backend_without_the_precision_of_the_run_is_refused),
+        cmocka_unit_test(a_run_without_a_precision_trains_in_the_one_that_is_fast_on_its_device),
         cmocka_unit_test(a_backend_without_the_optimizer_of_the_run_is_refused),
     };
     return cmocka_run_group_tests(tests, find_folder, NULL);

@@ -12,6 +12,7 @@
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/process_group_cards.h"
 #include "compute/backend/process_group_inside.h"
+#include "compute/cpu/ops.h"
 #include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
 #include "tests/lib/optim_pairs.h"
@@ -383,8 +384,8 @@ static void an_invalid_process_group_is_refused(void **state)
 /* Two that report a temperature, the third only its power; there are no others. */
 static dp_status look_at_card(uint32_t index, dp_device *out, dp_why *why)
 {
-    static const dp_device cards[] = {{.celsius = 60, .watts = 200},
-                                      {.celsius = 71, .watts = 90},
+    static const dp_device cards[] = {{.celsius = 60, .watts = 200, .bf16 = true},
+                                      {.celsius = 71, .watts = 90, .bf16 = true},
                                       {.celsius = INT32_MIN, .watts = 250}};
     if (index >= sizeof cards / sizeof cards[0]) {
         return dp_why_set(why, DP_IO, "it is gone");
@@ -408,17 +409,38 @@ static void the_hottest_card_and_the_one_of_most_power_count(void **state)
     card.device = look_at_card;
     CHECK_OK(dp_process_group_start(&team, 4, 0, NULL));
     CHECK_OK(dp_process_group_use_cards(team, &card, "", devices, NULL, &cards, &why));
-    const dp_sensor_devices all[] = {
-        dp_process_group_sensors(team, cards, devices[0]),
-        dp_process_group_sensors(team, &card, 0), /* Not the team's: alone. */
-        dp_process_group_sensors(NULL, &card, 9)};
+    const dp_group_devices all[] = {
+        dp_process_group_devices(team, cards, devices[0]),
+        dp_process_group_devices(team, &card, 0), /* Not the team's: alone. */
+        dp_process_group_devices(NULL, &card, 9)};
     dp_process_group_close(team); /* A thread that reads the sensors may be left behind. */
-    dp_sensor_devices_feel(&all[0], &celsius, &watts);
+    dp_group_devices_feel(&all[0], &celsius, &watts);
     CHECK(celsius == 71 && watts == 250);
-    dp_sensor_devices_feel(&all[1], &celsius, &watts);
+    dp_group_devices_feel(&all[1], &celsius, &watts);
     CHECK(celsius == 60 && watts == 200);
-    dp_sensor_devices_feel(&all[2], &celsius, &watts);
+    dp_group_devices_feel(&all[2], &celsius, &watts);
     CHECK(celsius == INT32_MIN && watts == 0);
+}
+
+static void cards_that_differ_train_in_the_precision_that_all_have(void **state)
+{
+    (void)state;
+    dp_backend card = *dp_backend_cpu();
+    card.device = look_at_card;
+    dp_group_devices some = {.backend = &card, .n = 2, .devices = {0, 1, 2}};
+    assert_int_equal(dp_group_devices_precision(&some, DP_PRECISION_AUTO), DP_PRECISION_BF16);
+    assert_int_equal(dp_group_devices_precision(&some, DP_PRECISION_FP16), DP_PRECISION_FP16);
+    some.n = 3;
+    assert_int_equal(dp_group_devices_precision(&some, DP_PRECISION_AUTO), DP_PRECISION_FP32);
+    assert_int_equal(dp_group_devices_precision(&some, DP_PRECISION_BF16), DP_PRECISION_BF16);
+    some = (dp_group_devices){.backend = &card, .n = 1, .devices = {9}}; /* It is gone. */
+    assert_int_equal(dp_group_devices_precision(&some, DP_PRECISION_AUTO), DP_PRECISION_FP32);
+    some.devices[0] = 0;
+    card.capabilities &= ~(uint32_t)DP_CAN_BF16;
+    assert_int_equal(dp_group_devices_precision(&some, DP_PRECISION_AUTO), DP_PRECISION_FP32);
+    some.backend = dp_backend_cpu();
+    assert_int_equal(dp_group_devices_precision(&some, DP_PRECISION_AUTO),
+                     dp_ops_has_fast_bf16() ? DP_PRECISION_BF16 : DP_PRECISION_FP32);
 }
 
 int main(void)
@@ -435,6 +457,7 @@ int main(void)
         cmocka_unit_test_teardown(a_process_that_dies_while_it_opens_is_not_waited_for, let_go),
         cmocka_unit_test(an_invalid_process_group_is_refused),
         cmocka_unit_test(the_hottest_card_and_the_one_of_most_power_count),
+        cmocka_unit_test(cards_that_differ_train_in_the_precision_that_all_have),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -9,14 +9,14 @@
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: no reading ends */
 static int32_t heat = 40;
 
-dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
-                                           uint32_t device)
+dp_group_devices dp_process_group_devices(const dp_process_group *team, const dp_backend *backend,
+                                          uint32_t device)
 {
     assert_true(team == NULL);
-    return (dp_sensor_devices){.backend = backend, .n = 1, .devices = {device}};
+    return (dp_group_devices){.backend = backend, .n = 1, .devices = {device}};
 }
 
-void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts)
+void dp_group_devices_feel(const dp_group_devices *of, int32_t *celsius, uint32_t *watts)
 {
     pthread_mutex_lock(&gate);
     *celsius = of->backend == NULL && of->n == 1 && of->devices[0] == 3 ? heat++ : INT32_MIN;

@@ -33,14 +33,14 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-dp_sensor_devices dp_process_group_sensors(const dp_process_group *team, const dp_backend *backend,
-                                           uint32_t device)
+dp_group_devices dp_process_group_devices(const dp_process_group *team, const dp_backend *backend,
+                                          uint32_t device)
 {
     (void)team;
-    return (dp_sensor_devices){.backend = backend, .n = 1, .devices = {device}};
+    return (dp_group_devices){.backend = backend, .n = 1, .devices = {device}};
 }
 
-void dp_sensor_devices_feel(const dp_sensor_devices *of, int32_t *celsius, uint32_t *watts)
+void dp_group_devices_feel(const dp_group_devices *of, int32_t *celsius, uint32_t *watts)
 {
     (void)of;
     pthread_mutex_lock(&gate);
