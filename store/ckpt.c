@@ -216,78 +216,66 @@ dp_status dp_ckpt_newest(dp_store *store, const dp_hash *run, dp_ckpt *ckpt)
     return newest_below(store, run, INT64_MAX, ckpt);
 }
 
-static dp_status read_tensors(dp_store *store, const dp_ckpt *ckpt, dp_buf *tensors)
-{
-    if (tensors == NULL) {
-        return dp_object_verify(store, &ckpt->object);
-    }
-    dp_object_info info;
-    uint8_t *room = NULL;
-    dp_buf_clear(tensors);
-    DP_TRY(dp_object_stat(store, &ckpt->object, &info));
-    DP_TRY(dp_buf_reserve(tensors, (size_t)info.size, &room));
-    DP_TRY(dp_object_read(store, &ckpt->object, room, info.size));
-    dp_buf_commit(tensors, (size_t)info.size);
-    return DP_OK;
-}
-
-/* True if the failure means a bad checkpoint, and not a fault of the machine or of the caller's
- * buffer. */
+/* True if the failure means a bad checkpoint, and not a fault of the machine or of the caller. */
 static bool is_damage(dp_status status)
 {
     return status == DP_BADHASH || status == DP_NOTFOUND || status == DP_AGAIN ||
            status == DP_CORRUPT;
 }
 
-dp_status dp_ckpt_load(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_buf *tensors,
-                       uint32_t *n_bad)
+static dp_status begin_next(dp_store *store, dp_ckpt_reading *reading)
 {
-    uint32_t bad = 0;
-    dp_ckpt candidate;
-    dp_status status = newest_below(store, run, INT64_MAX, &candidate);
-    while (status == DP_OK) {
-        const dp_status read = read_tensors(store, &candidate, tensors);
-        if (!is_damage(read)) {
-            status = read;
-            break;
-        }
-        bad++;
-        /* On a full disk the mark is lost and made again at the next load. */
-        DP_IGNORE(set_state(store, run, candidate.round, DP_CKPT_BAD));
-        status = newest_below(store, run, candidate.round, &candidate);
-    }
-    if (n_bad != NULL) {
-        *n_bad = bad;
-    }
-    if (status == DP_OK) {
-        *ckpt = candidate;
-    }
-    return status;
+    const bool first = reading->n_good + reading->n_bad == 0;
+    DP_TRY(newest_below(store, &reading->run, first ? INT64_MAX : reading->ckpt.round,
+                        &reading->ckpt));
+    reading->pieces.root = reading->ckpt.object;
+    reading->pieces.next = 0;
+    reading->begun = true;
+    return DP_OK;
 }
 
-dp_status dp_ckpt_verify(dp_store *store, const dp_hash *run, uint32_t *n_good, uint32_t *n_bad)
+/* A save between two pieces may drop its row. */
+static void keep_read(dp_store *store, dp_ckpt_reading *reading)
 {
-    uint32_t good = 0;
-    uint32_t bad = 0;
-    dp_ckpt candidate;
-    dp_status status = newest_below(store, run, INT64_MAX, &candidate);
-    while (status == DP_OK) {
-        const dp_status read = read_tensors(store, &candidate, NULL);
-        if (is_damage(read)) {
-            bad++;
-            DP_TRY(set_state(store, run, candidate.round, DP_CKPT_BAD));
-        } else {
-            DP_TRY(read);
-            good++;
-        }
-        status = newest_below(store, run, candidate.round, &candidate);
+    if (!reading->pinned) {
+        reading->pin = dp_object_writing(store, &reading->run);
+        reading->pinned = true;
+        /* On a full disk it is read without. */
+        DP_IGNORE(dp_object_pin(store, &reading->pieces.root, &reading->pin));
     }
-    if (status != DP_NOTFOUND) {
+}
+
+static void end_read(dp_store *store, dp_ckpt_reading *reading)
+{
+    if (reading->pinned) {
+        /* If this fails, the next start removes it. */
+        DP_IGNORE(dp_object_unpin(store, &reading->pieces.root, &reading->pin));
+    }
+    reading->pinned = false;
+    reading->begun = false;
+}
+
+dp_status dp_ckpt_read(dp_store *store, dp_ckpt_reading *reading)
+{
+    if (!reading->begun) {
+        DP_TRY(begin_next(store, reading));
+    }
+    const dp_status status = dp_pieces_read(&reading->pieces, store);
+    if (status == DP_OK && reading->pieces.more) {
+        keep_read(store, reading);
+        return DP_AGAIN;
+    }
+    end_read(store, reading);
+    if (status == DP_OK) {
+        reading->n_good++;
+    }
+    if (!is_damage(status)) {
         return status;
     }
-    *n_good = good;
-    *n_bad = bad;
-    return DP_OK;
+    reading->n_bad++;
+    /* On a full disk the mark is lost and made again by the next reader. */
+    DP_IGNORE(set_state(store, &reading->run, reading->ckpt.round, DP_CKPT_BAD));
+    return DP_AGAIN;
 }
 
 /* ---- Retention. */

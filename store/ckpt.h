@@ -6,7 +6,7 @@
 #ifndef DP_STORE_CKPT_H
 #define DP_STORE_CKPT_H
 
-#include "store/object.h"
+#include "store/pieces.h"
 
 enum {
     DP_CKPTS_MAX = 64, /* Rows per run; begin prunes, then gives DP_TOOBIG. */
@@ -47,14 +47,25 @@ DP_MUST dp_status dp_ckpt_list(dp_store *store, const dp_hash *run, dp_ckpt *lis
                                uint32_t *count);
 /* The newest complete one, not verified. DP_NOTFOUND. */
 DP_MUST dp_status dp_ckpt_newest(dp_store *store, const dp_hash *run, dp_ckpt *ckpt);
-/* The newest complete one whose hashes all verify; those that fail are marked bad (*n_bad of them),
- * and the next older one is tried. tensors: NULL to verify only, else cleared and filled with the
- * state; DP_TOOBIG: its max is too small. DP_NOTFOUND: none is left, ask the peers. */
-DP_MUST dp_status dp_ckpt_load(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_buf *tensors,
-                               uint32_t *n_bad);
-/* Verifies every complete checkpoint of the run and marks those that fail. */
-DP_MUST dp_status dp_ckpt_verify(dp_store *store, const dp_hash *run, uint32_t *n_good,
-                                 uint32_t *n_bad);
+
+/* The reading of the complete checkpoints of a run, newest first. Zero but for run, pieces.take and
+ * pieces.context at the beginning. */
+typedef struct dp_ckpt_reading {
+    dp_hash run;
+    dp_ckpt ckpt;             /* being read, or read last */
+    dp_pieces_reading pieces; /* of its state: take is called with next == 0 where one begins */
+    bool begun;               /* ckpt is being read */
+    bool pinned;              /* and kept by pin, whatever retention drops meanwhile */
+    dp_pin pin;
+    uint32_t n_good; /* that were read whole ... */
+    uint32_t n_bad;  /* ... and that are damaged */
+} dp_ckpt_reading;
+
+/* Reads and checks the next piece (pieces.h). DP_AGAIN: call again. DP_OK: ckpt was read whole; the
+ * next call begins the next older one. DP_NOTFOUND: there is no other. A damaged one is marked bad,
+ * its chunks so far are void, and the next older one follows. Other failures end the reading; take
+ * must not fail with a status that dp_pieces_read has. */
+DP_MUST dp_status dp_ckpt_read(dp_store *store, dp_ckpt_reading *reading);
 /* Marks a complete one as kept, or removes the mark. DP_NOTFOUND. */
 DP_MUST dp_status dp_ckpt_keep(dp_store *store, const dp_hash *run, uint64_t round, bool keep);
 /* Leases a state that a peer is fetching: it stays for DP_LEASE_S seconds from now, also if

@@ -23,7 +23,7 @@ typedef enum dp_pin_kind {
     DP_PIN_PENDING,  /* A publication that no row names yet. */
     DP_PIN_EXCHANGE, /* A pair exchange that no row names yet; a partner's update. */
     DP_PIN_LEASE,    /* A state that peers or an earlier process fetched (ckpt.h). */
-    DP_PIN_WRITING,  /* An object that a writer has not completed (dp_object_writing). */
+    DP_PIN_WRITING,  /* An object that is being written or read in pieces (dp_object_writing). */
 } dp_pin_kind;
 
 /* A reason to keep an object. run: 32 bytes that name the run; zero: none. */
@@ -56,9 +56,9 @@ DP_MUST dp_status dp_object_put_chunk(dp_store *store, const dp_hash *root, uint
 DP_MUST dp_status dp_object_flush(dp_store *store);
 /* Flush and mark the object complete. DP_AGAIN: chunks are missing. Repeating it is DP_OK. */
 DP_MUST dp_status dp_object_commit(dp_store *store, const dp_hash *root);
-/* A pin for one writer of an object, which may begin and give up independently of other writers of
- * the same object: every call gives another pin, and opening the store removes those of an earlier
- * process. */
+/* A pin for one writer or reader of an object, which may begin and give up independently of others
+ * of the same object: every call gives another pin, and opening the store removes those of an
+ * earlier process. */
 dp_pin dp_object_writing(dp_store *store, const dp_hash *run);
 /* As dp_object_commit, and pin takes the place of writing in the same transaction. */
 DP_MUST dp_status dp_object_commit_as(dp_store *store, const dp_hash *root, const dp_pin *writing,

@@ -1,6 +1,7 @@
 #include "store/pieces.h"
 
 #include "base/alloc.h"
+#include "store/inside.h"
 
 static dp_view chunk_of(const dp_pieces *pieces, uint32_t index)
 {
@@ -87,4 +88,32 @@ void dp_pieces_close(dp_pieces *pieces)
 {
     dp_free(pieces->leaves);
     pieces->leaves = NULL;
+}
+
+dp_status dp_pieces_read(dp_pieces_reading *reading, dp_store *store)
+{
+    dp_object_info info;
+    uint8_t *scratch = NULL;
+
+    DP_TRY(dp_object_stat(store, &reading->root, &info));
+    if (!info.complete) {
+        return DP_AGAIN;
+    }
+    DP_TRY(dp_store_scratch(store, &scratch));
+    reading->size = info.size;
+    for (uint64_t done = 0; done < DP_PIECE_BYTES && reading->next < info.n_chunks;
+         reading->next++) {
+        size_t size = 0;
+        DP_TRY(dp_object_read_chunk(store, &reading->root, reading->next, scratch,
+                                    DP_CHUNK_BYTES_MAX, &size));
+        if (size != dp_object_chunk_size(info.size, reading->next)) {
+            return DP_BADHASH;
+        }
+        if (reading->take != NULL) {
+            DP_TRY(reading->take(reading->context, dp_view_of(scratch, size)));
+        }
+        done += size;
+    }
+    reading->more = reading->next < info.n_chunks;
+    return DP_OK;
 }

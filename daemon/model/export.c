@@ -25,6 +25,7 @@ static void run_export(dp_store_thread_job *job, dp_store *store)
 {
     export_job *self = (export_job *)job;
     self->status = dp_model_files_write(&self->files, store);
+    job->again = self->status == DP_OK && self->files.more;
 }
 
 static void finish(export_job *self)

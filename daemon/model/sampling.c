@@ -51,7 +51,8 @@ static void run_sampling(dp_store_thread_job *job, dp_store *store)
 {
     sampling_job *const self = (sampling_job *)job;
     self->status = dp_model_files_write(&self->files, store);
-    if (self->status == DP_OK) {
+    job->again = self->status == DP_OK && self->files.more;
+    if (self->status == DP_OK && !job->again) {
         self->status =
             dp_tool_file(self->files.folder, prompt_file, dp_view_text(self->question.text));
     }

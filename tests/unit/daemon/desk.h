@@ -5,6 +5,7 @@
 #ifndef DP_TESTS_UNIT_DAEMON_DESK_H
 #define DP_TESTS_UNIT_DAEMON_DESK_H
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -150,6 +151,70 @@ static inline bool desk_is_idle(void *context)
 static inline void desk_settle(void)
 {
     turn_until(&desk.loop, desk_is_idle, NULL);
+}
+
+/* ---- Jobs between the pieces of a long one. */
+
+static struct desk_between {
+    dp_store_thread_job gate; /* stops the store thread until opened is unlocked */
+    pthread_mutex_t opened;
+    dp_store_thread_job row; /* writes one, as a vote does */
+    bool (*is_over)(void *context);
+    bool is_written;
+    bool was_between;
+} desk_between = {.opened = PTHREAD_MUTEX_INITIALIZER};
+
+static inline void desk_run_gate(dp_store_thread_job *job, dp_store *store)
+{
+    (void)job;
+    (void)store;
+    pthread_mutex_lock(&desk_between.opened);
+    pthread_mutex_unlock(&desk_between.opened);
+}
+
+static inline void desk_done_gate(dp_store_thread_job *job)
+{
+    (void)job;
+}
+
+static inline void desk_run_row(dp_store_thread_job *job, dp_store *store)
+{
+    (void)job;
+    CHECK_OK(dp_store_put(store, "between", dp_view_text("a vote")));
+}
+
+static inline void desk_done_row(dp_store_thread_job *job)
+{
+    (void)job;
+    desk_between.is_written = true;
+    desk_between.was_between = !desk_between.is_over(NULL);
+}
+
+static inline bool desk_between_ends(void *context)
+{
+    return desk_between.is_written && desk_between.is_over(context);
+}
+
+/* From now on jobs only wait. */
+static inline void desk_hold(void)
+{
+    desk_between.gate = (dp_store_thread_job){.run = desk_run_gate, .done = desk_done_gate};
+    pthread_mutex_lock(&desk_between.opened);
+    CHECK_OK(
+        dp_store_thread_post(desk.daemon.store_thread, &desk_between.gate, DP_STORE_THREAD_URGENT));
+}
+
+/* Lets them run, and after the first of them the write of a row, if they are of this class. Was it
+ * told as written before is_over held? */
+static inline bool desk_writes_between(dp_store_thread_class class, bool (*is_over)(void *context))
+{
+    desk_between.row = (dp_store_thread_job){.run = desk_run_row, .done = desk_done_row};
+    desk_between.is_over = is_over;
+    desk_between.is_written = false;
+    CHECK_OK(dp_store_thread_post(desk.daemon.store_thread, &desk_between.row, class));
+    pthread_mutex_unlock(&desk_between.opened);
+    turn_until(&desk.loop, desk_between_ends, NULL);
+    return desk_between.was_between;
 }
 
 /* Does the log hold this text? */

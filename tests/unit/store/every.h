@@ -12,6 +12,7 @@
 #include "store/rows.h"
 #include "store/vote.h"
 #include "tests/store/world.h"
+#include "tests/unit/store/ckpt_kit.h"
 
 static inline dp_view big(void)
 {
@@ -219,10 +220,10 @@ static inline dp_status do_ckpt_load(dp_store *store)
     dp_ckpt ckpt;
     DP_TRY(dp_ckpt_newest(store, &run, &ckpt));
     dp_buf_init(&state, DP_BOOK_OBJECT_MAX);
-    const dp_status status = dp_ckpt_load(store, &run, &ckpt, &state, &n_bad);
+    const dp_status status = load_ckpt(store, &run, &ckpt, &state, &n_bad);
     dp_buf_close(&state);
     DP_TRY(status);
-    return dp_ckpt_verify(store, &run, &n_good, &n_bad);
+    return verify_ckpts(store, &run, &n_good, &n_bad);
 }
 
 static inline dp_status do_ckpt_keep(dp_store *store)

@@ -3,6 +3,7 @@
 #ifndef DP_TESTS_UNIT_STORE_LEDGER_H
 #define DP_TESTS_UNIT_STORE_LEDGER_H
 
+#include "tests/unit/store/ckpt_kit.h"
 #include "tests/unit/store/shelf.h"
 
 #include "store/chain.h"
@@ -131,7 +132,7 @@ static inline bool ledger_holds(dp_store *store, const ledger *book)
             kept.round >= book->row;
     dp_ckpt ckpt = {0};
     uint32_t n_bad = 0;
-    const dp_status state = dp_ckpt_load(store, &run, &ckpt, NULL, &n_bad);
+    const dp_status state = load_ckpt(store, &run, &ckpt, NULL, &n_bad);
     return holds && (state == DP_OK || state == DP_NOTFOUND) && n_bad == 0 &&
            ckpt.round >= book->ckpt;
 }

@@ -1,6 +1,7 @@
 #include "tests/unit/store/shelf.h"
 
 #include "store/ckpt.h"
+#include "tests/unit/store/ckpt_kit.h"
 
 enum { STATE = 600000 };
 
@@ -39,7 +40,7 @@ static void test_R8_a_damaged_checkpoint_falls_back_to_the_one_before(void **sta
     save(&s, 1, 1000);
     save(&s, 2, 2000);
     damage(&s, 2);
-    CHECK_OK(dp_ckpt_load(s.store, &run, &ckpt, &tensors, &n_bad));
+    CHECK_OK(load_ckpt(s.store, &run, &ckpt, &tensors, &n_bad));
     CHECK(ckpt.round == 1 && ckpt.slot == 11 && n_bad == 1);
     uint8_t *wanted = noise(1, STATE);
     CHECK(dp_view_equal(dp_buf_view(&tensors), dp_view_of(wanted, STATE)));
@@ -47,7 +48,7 @@ static void test_R8_a_damaged_checkpoint_falls_back_to_the_one_before(void **sta
     CHECK_OK(dp_ckpt_newest(s.store, &run, &ckpt));
     assert_int_equal(ckpt.round, 1);
     damage(&s, 1);
-    CHECK_STATUS(dp_ckpt_load(s.store, &run, &ckpt, NULL, &n_bad), DP_NOTFOUND);
+    CHECK_STATUS(load_ckpt(s.store, &run, &ckpt, NULL, &n_bad), DP_NOTFOUND);
     dp_buf_close(&tensors);
     shelf_close(&s);
 }
@@ -64,11 +65,36 @@ static void a_buffer_too_small_does_not_make_a_checkpoint_bad(void **state)
     shelf s;
     shelf_open(&s);
     save(&s, 1, 1000);
-    CHECK_STATUS(dp_ckpt_load(s.store, &run, &ckpt, &tensors, &n_bad), DP_TOOBIG);
+    CHECK_STATUS(load_ckpt(s.store, &run, &ckpt, &tensors, &n_bad), DP_TOOBIG);
     assert_int_equal(n_bad, 0);
-    CHECK_OK(dp_ckpt_verify(s.store, &run, &n_good, &n_bad));
+    CHECK_OK(verify_ckpts(s.store, &run, &n_good, &n_bad));
     CHECK(n_good == 1 && n_bad == 0);
     dp_buf_close(&tensors);
+    shelf_close(&s);
+}
+
+static void a_checkpoint_that_is_being_read_stays_until_that_ends(void **state)
+{
+    (void)state;
+    enum { LARGE = DP_PIECE_BYTES + 1000 };
+    const dp_hash run = name_of(1);
+    dp_ckpt ckpt = {.round = 1, .created_ms = 1000};
+    dp_ckpt_reading reading = {.run = run};
+    dp_object_info info;
+    uint8_t *bytes = noise(1, LARGE);
+    shelf s;
+    shelf_open(&s);
+    CHECK_OK(dp_ckpt_save(s.store, &run, &ckpt, dp_view_of(bytes, LARGE)));
+    CHECK_STATUS(dp_ckpt_read(s.store, &reading), DP_AGAIN);
+    for (uint64_t round = 2; round < 8; round++) { /* Retention drops it. */
+        save(&s, round, round * 86400000);
+    }
+    CHECK_OK(dp_ckpt_read(s.store, &reading));
+    CHECK(reading.n_good == 1 && reading.n_bad == 0 && reading.ckpt.round == 1);
+    CHECK_STATUS(dp_ckpt_read(s.store, &reading), DP_NOTFOUND); /* Those are newer. */
+    CHECK_OK(dp_object_collect(s.store, NULL));
+    CHECK_STATUS(dp_object_stat(s.store, &ckpt.object, &info), DP_NOTFOUND);
+    free(bytes);
     shelf_close(&s);
 }
 
@@ -227,14 +253,14 @@ static void test_R6_a_full_quota_drops_old_checkpoints_but_never_the_last(void *
     save(&s, 2, 2000);
     save(&s, 3, 3000);
     CHECK_OK(dp_object_put(s.store, dp_view_of(bytes, 4 * STATE), &pin, NULL));
-    CHECK_OK(dp_ckpt_load(s.store, &run, &ckpt, NULL, NULL));
+    CHECK_OK(load_ckpt(s.store, &run, &ckpt, NULL, NULL));
     assert_int_equal(ckpt.round, 3);
     assert_int_equal(count_complete(&s), 1);
     bytes[0] ^= 1;
     bytes[STATE] ^= 1;
     bytes[2 * STATE] ^= 1;
     CHECK_STATUS(dp_object_put(s.store, dp_view_of(bytes, 4 * STATE), &pin, NULL), DP_NOSPACE);
-    CHECK_OK(dp_ckpt_load(s.store, &run, &ckpt, NULL, NULL));
+    CHECK_OK(load_ckpt(s.store, &run, &ckpt, NULL, NULL));
     free(bytes);
     shelf_close(&s);
 }
@@ -257,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_R8_a_damaged_checkpoint_falls_back_to_the_one_before),
         cmocka_unit_test(a_buffer_too_small_does_not_make_a_checkpoint_bad),
+        cmocka_unit_test(a_checkpoint_that_is_being_read_stays_until_that_ends),
         cmocka_unit_test(a_checkpoint_is_complete_only_with_its_object),
         cmocka_unit_test(test_R8_a_checkpoint_begun_and_not_committed_is_dropped_at_start),
         cmocka_unit_test(a_checkpoint_that_could_not_be_adopted_keeps_no_place),

@@ -68,7 +68,7 @@ static void use_all(shelf *s)
         free(wanted);
         DP_IGNORE(dp_chain_read(s->store, &run, round, NULL, NULL, NULL)); /* Any status. */
     }
-    if (dp_ckpt_load(s->store, &run, &ckpt, &buf, NULL) == DP_OK) {
+    if (load_ckpt(s->store, &run, &ckpt, &buf, NULL) == DP_OK) {
         uint8_t *wanted = noise(ckpt.round + 500, LEDGER_STATE);
         CHECK(dp_view_equal(dp_buf_view(&buf), dp_view_of(wanted, LEDGER_STATE)));
         free(wanted);

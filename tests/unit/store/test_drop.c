@@ -4,6 +4,7 @@
 #include "store/ckpt.h"
 #include "store/rows.h"
 #include "store/vote.h"
+#include "tests/unit/store/ckpt_kit.h"
 #include "tests/unit/store/shelf.h"
 
 enum { STATE = 3000000, BLOB = 400000, RECORDS = 200 };
@@ -99,7 +100,7 @@ static void a_run_goes_and_another_stays_whole(void **state)
     CHECK_OK(dp_object_collect(s.store, NULL));
     assert_true(!is_there(&s, 1) && is_there(&s, 2));
     assert_true(store_bytes(&s) < before + STATE / 10);
-    CHECK_OK(dp_ckpt_verify(s.store, &other, &n_good, &n_bad));
+    CHECK_OK(verify_ckpts(s.store, &other, &n_good, &n_bad));
     assert_true(n_good == 2 && n_bad == 0);
     CHECK_OK(dp_vote_load_key(s.store, &run, &key)); /* vote.h destroys it. */
     CHECK_OK(dp_store_drop_run(s.store, &run));

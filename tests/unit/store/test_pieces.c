@@ -1,6 +1,7 @@
 #include "store/pieces.h"
 
 #include "store/ckpt.h"
+#include "store/inside.h"
 #include "tests/unit/store/shelf.h"
 
 enum { SIZE = 50 * 1000 * 1000 }; /* Three pieces. */
@@ -201,6 +202,60 @@ static void pins_of_one_kind_are_listed(void **state)
     shelf_close(&s);
 }
 
+struct received {
+    const uint8_t *bytes;
+    size_t at;
+    dp_status status;
+};
+
+static dp_status receive(void *context, dp_view chunk)
+{
+    struct received *const received = context;
+    assert_memory_equal(chunk.data, received->bytes + received->at, chunk.size);
+    received->at += chunk.size;
+    return received->status;
+}
+
+static void an_object_is_read_in_pieces_and_others_write_in_between(void **state)
+{
+    (void)state;
+    uint8_t *bytes = noise(8, SIZE);
+    struct received received = {.bytes = bytes};
+    uint32_t turns = 0;
+    shelf s;
+    shelf_open(&s);
+    const dp_hash root = put_noise(s.store, 8, SIZE, DP_PIN_STATE, 3);
+    dp_pieces_reading reading = {.root = root, .take = receive, .context = &received, .more = true};
+    for (; reading.more; turns++) {
+        CHECK_OK(dp_pieces_read(&reading, s.store));
+        put_noise(s.store, 9, 1000, DP_PIN_BLOB, 1);
+    }
+    assert_int_equal(turns, 3);
+    CHECK(received.at == SIZE && reading.size == SIZE);
+    free(bytes);
+    shelf_close(&s);
+}
+
+static void the_reading_of_an_object_tells_what_ended_it(void **state)
+{
+    (void)state;
+    uint8_t *bytes = noise(8, 1000);
+    struct received received = {.bytes = bytes, .status = DP_NOSPACE};
+    shelf s;
+    shelf_open(&s);
+    const dp_hash root = put_noise(s.store, 8, 1000, DP_PIN_STATE, 3);
+    dp_pieces_reading reading = {.root = root, .take = receive, .context = &received};
+    CHECK_STATUS(dp_pieces_read(&reading, s.store), DP_NOSPACE);
+    CHECK_OK(dp_sql_exec(&s.store->chunks, "UPDATE chunk SET data=zeroblob(size)"));
+    reading = (dp_pieces_reading){.root = root};
+    CHECK_STATUS(dp_pieces_read(&reading, s.store), DP_BADHASH);
+    CHECK_STATUS(dp_pieces_read(&reading, s.store), DP_AGAIN); /* It is known by now. */
+    reading.root = name_of(5);
+    CHECK_STATUS(dp_pieces_read(&reading, s.store), DP_NOTFOUND);
+    free(bytes);
+    shelf_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +267,8 @@ int main(void)
         cmocka_unit_test(a_small_object_takes_one_turn),
         cmocka_unit_test(a_checkpoint_adopts_what_was_put),
         cmocka_unit_test(pins_of_one_kind_are_listed),
+        cmocka_unit_test(an_object_is_read_in_pieces_and_others_write_in_between),
+        cmocka_unit_test(the_reading_of_an_object_tells_what_ended_it),
     };
     tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,13 +72,18 @@ static void open_node(void)
     call_kit.view.node.applied = 12;
 }
 
-static void save(uint64_t round)
+static void save_of(uint64_t round, size_t size)
 {
-    uint8_t *bytes = noise(round, 5000);
+    uint8_t *bytes = noise(round, size);
     dp_ckpt ckpt = {.round = round, .slot = 100 + round, .created_ms = 7};
     const dp_hash run = desk.driver->facts.run;
-    CHECK_OK(dp_ckpt_save(desk.shelf.store, &run, &ckpt, dp_view_of(bytes, 5000)));
+    CHECK_OK(dp_ckpt_save(desk.shelf.store, &run, &ckpt, dp_view_of(bytes, size)));
     free(bytes);
+}
+
+static void save(uint64_t round)
+{
+    save_of(round, 5000);
 }
 
 static void checkpoints_are_listed_newest_first_with_their_size(void **state)
@@ -117,6 +122,19 @@ static void a_damaged_checkpoint_is_counted_and_listed_as_bad(void **state)
     call_wait();
     assert_string_equal(text_at(dp_pack_at(dp_pack_key(call_body(), "checkpoints"), 0), "state"),
                         "bad");
+    call_close();
+}
+
+/* A verification of many GiB takes minutes: the watchdog would kill a daemon that did it in one. */
+static void votes_are_written_while_checkpoints_are_verified(void **state)
+{
+    (void)state;
+    open_node();
+    save_of(8, DP_PIECE_BYTES + 5000);
+    desk_hold();
+    CALL_ALONE(dp_method_ckpt_verify);
+    assert_true(desk_writes_between(DP_STORE_THREAD_BULK, call_is_answered));
+    assert_true(number_at(call_body(), "good") == 1 && number_at(call_body(), "bad") == 0);
     call_close();
 }
 
@@ -300,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoints_are_listed_newest_first_with_their_size),
         cmocka_unit_test(a_damaged_checkpoint_is_counted_and_listed_as_bad),
+        cmocka_unit_test(votes_are_written_while_checkpoints_are_verified),
         cmocka_unit_test(without_a_run_memory_or_room_nothing_is_read),
         cmocka_unit_test(an_export_has_a_folder_and_one_kind_of_file),
         cmocka_unit_test(exports_that_cannot_be_are_refused),

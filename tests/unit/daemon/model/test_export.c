@@ -148,6 +148,64 @@ static void before_the_first_round_the_first_weights_are_exported(void **state)
     call_close();
 }
 
+static void save(uint64_t round, size_t size)
+{
+    uint8_t *bytes = noise(round, size);
+    dp_ckpt ckpt = {.round = round, .slot = round};
+    CHECK_OK(
+        dp_ckpt_save(desk.shelf.store, &desk.driver->facts.run, &ckpt, dp_view_of(bytes, size)));
+    free(bytes);
+}
+
+static bool holds_state(uint64_t seed, size_t size)
+{
+    char path[DP_CONFIG_PATH_MAX + 64];
+    uint8_t *got = malloc(size);
+    uint8_t *bytes = noise(seed, size);
+    snprintf(path, sizeof path, "%s/state", tool.folder);
+    FILE *file = fopen(path, "re");
+    assert_true(file != NULL && got != NULL);
+    const bool same = fread(got, 1, size, file) == size && memcmp(got, bytes, size) == 0;
+    fclose(file);
+    free(bytes);
+    free(got);
+    return same;
+}
+
+static void votes_are_written_while_a_state_is_copied(void **state)
+{
+    const dp_call call = {.daemon = &desk.daemon, .client = 1, .id = 7};
+    const dp_export_form form = {.umask = 022};
+    (void)state;
+    open_run(8);
+    save(9, DP_PIECE_BYTES + 5000);
+    desk_hold();
+    dp_export_start(&desk.daemon, &call, "/m", &form);
+    assert_true(desk_writes_between(DP_STORE_THREAD_BULK, is_running));
+    assert_int_equal(size_of("state"), (long)DP_PIECE_BYTES + 5000);
+    assert_true(holds_state(9, DP_PIECE_BYTES + 5000));
+    tool.done(tool.context, 0, "");
+    assert_int_equal(number_at(call_body(), "round"), 9);
+    call_close();
+}
+
+static void of_a_damaged_checkpoint_nothing_stays_in_the_copy_of_the_one_before(void **state)
+{
+    (void)state;
+    open_run(8);
+    save(9, 600000); /* Of three chunks, the last of which is damaged. */
+    dp_query query = dp_query_of(&desk.shelf.store->chunks,
+                                 "UPDATE chunk SET data=zeroblob(size) WHERE id=(SELECT max(id) "
+                                 "FROM chunk)");
+    CHECK_OK(dp_query_run(&query));
+    start("", "");
+    assert_int_equal(size_of("state"), 5000);
+    assert_true(holds_state(8, 5000));
+    tool.done(tool.context, 0, "");
+    assert_int_equal(number_at(call_body(), "round"), 8);
+    call_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +216,8 @@ int main(void)
         cmocka_unit_test(without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs),
         cmocka_unit_test(before_the_manifest_is_known_and_without_room_nothing_is_begun),
         cmocka_unit_test(before_the_first_round_the_first_weights_are_exported),
+        cmocka_unit_test(votes_are_written_while_a_state_is_copied),
+        cmocka_unit_test(of_a_damaged_checkpoint_nothing_stays_in_the_copy_of_the_one_before),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
