@@ -1,5 +1,6 @@
 /* Rebuilds the protocol core from the store after a start: one job on the store thread, while no
- * other thread has the node. */
+ * other thread has the node. It reads the chain and the newest checkpoint in pieces, since both may
+ * take longer than the supervisor waits for a sign of life. */
 #include <sodium.h>
 #include <string.h>
 
@@ -11,12 +12,12 @@
 #include "daemon/peer/suspension.h"
 #include "gossip/vote/commit_row.h"
 #include "store/chain.h"
-#include "store/object.h"
+#include "store/ckpt.h"
 #include "store/peers.h"
 #include "store/rows.h"
 #include "store/vote.h"
 
-enum { PINS_MIN = 8192 };
+enum { PINS_MIN = 8192, RECORDS_AT_ONCE = 64 };
 
 _Static_assert((int)DP_MANIFEST_MEMBERS_MAX == (int)DP_MEMBERS_MAX,
                "every manifest fits the member table");
@@ -102,13 +103,21 @@ static dp_status restore_chain(restore_job *self, dp_store *store)
 {
     dp_chain_tip tip;
     const dp_hash *run = &self->driver->facts.run;
-    const dp_status status = dp_chain_head(store, run, &tip);
-    if (status != DP_OK && status != DP_CORRUPT) {
-        return status == DP_NOTFOUND ? DP_OK : status;
+    const uint64_t before = self->slot;
+    const dp_status head = dp_chain_head(store, run, &tip);
+    if (head != DP_OK && head != DP_CORRUPT) {
+        return head == DP_NOTFOUND ? DP_OK : head;
     }
-    DP_TRY(dp_chain_each(store, run, 1, status == DP_OK ? (uint32_t)tip.slot : UINT32_MAX,
-                         restore_record, self));
-    return status == DP_OK && self->slot != tip.slot ? DP_CORRUPT : status;
+    const dp_status status =
+        dp_chain_each(store, run, before + 1, RECORDS_AT_ONCE, restore_record, self);
+    if (status != DP_OK) {
+        return status == DP_NOTFOUND && before > 0 ? DP_CORRUPT : status; /* A hole. */
+    }
+    self->more = self->slot == before + RECORDS_AT_ONCE;
+    if (self->more) {
+        return DP_OK;
+    }
+    return head == DP_OK && self->slot != tip.slot ? DP_CORRUPT : head;
 }
 
 /* Records are certified: other members have them, or the root key begins the chain anew after the
@@ -157,16 +166,28 @@ static dp_status mend_vote(restore_job *self, dp_store *store)
     return dp_vote_destroy_key(store, &self->driver->facts.run);
 }
 
+/* Older ones are verified when they are loaded or served: their chunks are checked in any case. The
+ * newest decides from where this node can start, and for which rounds it keeps updates. */
+static dp_status verify_newest(restore_job *self, dp_store *store)
+{
+    const dp_status status = dp_ckpt_read(store, &self->reading);
+    self->more = status == DP_AGAIN;
+    return status == DP_AGAIN || status == DP_NOTFOUND ? DP_OK : status;
+}
+
 static dp_status restore_checkpoints(restore_job *self, dp_store *store)
 {
     dp_ckpt list[DP_CKPTS_MAX];
     uint32_t count = 0;
+    if (self->reading.n_good == 0) {
+        return DP_OK;
+    }
     DP_TRY(dp_ckpt_list(store, &self->driver->facts.run, list, DP_CKPTS_MAX, &count));
     for (uint32_t i = count; i-- > 0;) { /* oldest first */
         dp_object_info info;
         const bool whole = list[i].state == DP_CKPT_COMPLETE || list[i].state == DP_CKPT_KEPT;
-        if (whole && dp_object_verify(store, &list[i].object) == DP_OK &&
-            dp_object_stat(store, &list[i].object, &info) == DP_OK) {
+        if (whole && list[i].round <= self->reading.ckpt.round &&
+            dp_object_stat(store, &list[i].object, &info) == DP_OK && info.complete) {
             DP_TRY(
                 dp_node_restore_checkpoint(self->node, list[i].round, &list[i].object, info.size));
             self->has_checkpoint = true;
@@ -247,19 +268,25 @@ static const restore_step steps[] = {
     {"stored updates", dp_restore_blobs, mend_pending},
     {"the pending publication", dp_restore_pending, mend_pending},
     {"pair exchanges", dp_restore_exchanges, mend_exchanges},
+    {"the newest checkpoint", verify_newest, NULL},
     {"checkpoints", restore_checkpoints, NULL},
     {"known peers", restore_peers, NULL},
 };
 
+/* Runs steps until one has more to do: then a sign of life gets its turn. */
 static void run_restore(dp_store_thread_job *job, dp_store *store)
 {
     restore_job *self = (restore_job *)job;
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && self->status == DP_OK; i++) {
-        self->what = steps[i].what;
-        self->status = steps[i].run(self, store);
-        if (self->status == DP_CORRUPT && steps[i].mend != NULL) {
-            self->mended = steps[i].mend(self, store) == DP_OK;
+    while (self->step < sizeof steps / sizeof steps[0] && self->status == DP_OK && !job->again) {
+        const restore_step *const step = &steps[self->step];
+        self->what = step->what;
+        self->more = false;
+        self->status = step->run(self, store);
+        if (self->status == DP_CORRUPT && step->mend != NULL) {
+            self->mended = step->mend(self, store) == DP_OK;
         }
+        job->again = self->status == DP_OK && self->more;
+        self->step += !self->more;
     }
 }
 
@@ -355,6 +382,7 @@ void dp_driver_restore(dp_driver *driver)
     job->job.run = run_restore;
     job->job.done = done_restore;
     job->driver = driver;
+    job->reading.run = driver->facts.run;
     if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
         free_restore(job);
         dp_driver_fail(driver, DP_AGAIN, "starting");

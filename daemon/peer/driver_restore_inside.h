@@ -11,10 +11,13 @@ typedef struct restore_job {
     dp_driver *driver;
     dp_node *node;
     dp_status status;
+    uint32_t step;    /* of driver_restore.c */
+    bool more;        /* the step has more to do, in another run of the job */
     const char *what; /* of a failure */
     bool mended;      /* the damaged rows are deleted from the store: the next life can read it */
     uint64_t slot;    /* of the last record read */
     bool new_vote_key;
+    dp_ckpt_reading reading; /* of the newest checkpoint that is whole */
     bool has_checkpoint;
     uint64_t checkpoint_round;
     uint64_t counted; /* rounds that list this node */
