@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/disk.h"
+#include "base/size.h"
 #include "store/db_file.h"
 #include "store/inside.h"
 
@@ -127,6 +128,26 @@ static dp_status open_chunks(dp_store *store, dp_store_report *report)
     return salvage(store, report);
 }
 
+/* DP_NOSPACE, with a sentence if it ended the copying of a damaged chunks.db. */
+static dp_status no_room(dp_store *store, dp_why *why)
+{
+    char moved[64] = "";
+    char full[DP_DISK_TEXT_MAX];
+    char more[DP_SIZE_TEXT_MAX];
+    dp_store_salvage_name(store, DP_STORE_SALVAGE_KEY, moved);
+    const uint64_t all = dp_store_file_bytes(&store->dir, moved);
+    const uint64_t copied = dp_store_file_bytes(&store->dir, dp_store_chunks_file.name);
+    if (moved[0] == '\0' || all == 0) {
+        return DP_NOSPACE;
+    }
+    dp_disk_full_text(store->dir.path, full);
+    dp_size_text(all > copied ? all - copied : all, more);
+    return dp_why_set(why, DP_NOSPACE,
+                      "%s; the copy of the damaged file %s needs up to %s more; free as much, then "
+                      "start the daemon again",
+                      full, moved, more);
+}
+
 static void open_ballast(dp_store *store)
 {
     if (store->options.reserve_bytes > 0) {
@@ -143,9 +164,12 @@ static dp_status open_all(dp_store *store, dp_store_report *report, dp_why *why)
     DP_TRY(dp_store_file_peek(&store->dir, dp_store_meta_file.name, why));
     DP_TRY(dp_store_file_peek(&store->dir, dp_store_chunks_file.name, why));
     DP_TRY(open_meta(store, report));
-    DP_TRY(open_chunks(store, report));
+    dp_status status = open_chunks(store, report);
+    if (status != DP_OK) {
+        return status == DP_NOSPACE ? no_room(store, why) : status;
+    }
     open_ballast(store);
-    dp_status status = make_ready(store, report);
+    status = make_ready(store, report);
     if (status == DP_OK) {
         status = dp_store_recover(store, report);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/schema.h"
@@ -228,6 +229,13 @@ dp_status dp_store_file_open(dp_store *store, dp_sql *sql, const dp_store_file *
         dp_sql_close(sql);
     }
     return status;
+}
+
+uint64_t dp_store_file_bytes(const dp_dir *dir, const char *name)
+{
+    struct stat info;
+    const bool there = fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    return there && info.st_size > 0 ? (uint64_t)info.st_size : 0;
 }
 
 dp_status dp_store_file_set_aside(dp_store *store, const dp_store_file *file, char moved[64])

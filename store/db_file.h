@@ -29,5 +29,7 @@ DP_MUST dp_status dp_store_file_open(dp_store *store, dp_sql *sql, const dp_stor
  * the new file. */
 DP_MUST dp_status dp_store_file_set_aside(dp_store *store, const dp_store_file *file,
                                           char moved[64]);
+/* Size of a file; 0 if there is none. */
+uint64_t dp_store_file_bytes(const dp_dir *dir, const char *name);
 
 #endif

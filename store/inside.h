@@ -102,7 +102,7 @@ DP_MUST dp_status dp_store_reindex(dp_store *store, dp_store_report *report);
  * clears the index. A crash from here on leaves the rest to the next start. */
 DP_MUST dp_status dp_store_salvage_begin(dp_store *store, const char *moved);
 /* Copies the readable rows of a damaged chunks.db, now called moved, into the new one, except those
- * that it has, then removes it. */
+ * that it has, then removes it. DP_NOSPACE: it stays, and the next start copies the rest. */
 DP_MUST dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report);
 /* Removes a file whose rows have been copied, if a crash has left one. */
 void dp_store_salvage_end(dp_store *store);

@@ -396,8 +396,8 @@ void dp_store_salvage_end(dp_store *store)
 
 dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report)
 {
-    static const char up_sql[] = "SELECT hash,data FROM chunk ORDER BY id";
-    static const char down_sql[] = "SELECT hash,data FROM chunk ORDER BY id DESC";
+    static const char newest_sql[] = "SELECT hash,data FROM chunk ORDER BY id DESC";
+    static const char oldest_sql[] = "SELECT hash,data FROM chunk ORDER BY id";
     char path[DP_DIR_PATH_MAX];
     uint8_t *scratch = NULL;
     dp_sql old = {0};
@@ -407,17 +407,16 @@ dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *
     dp_status status = dp_sql_open(&old, path, store->options.vfs);
     if (status == DP_OK) {
         dp_sql_tolerate(&old);
-        status = copy_rows(store, &old, up_sql, scratch, report);
+        status = copy_rows(store, &old, newest_sql, scratch, report);
         if (status == DP_CORRUPT || status == DP_IO) {
-            status = copy_rows(store, &old, down_sql, scratch, report);
+            status = copy_rows(store, &old, oldest_sql, scratch, report);
         }
     }
     dp_sql_close(&old);
-    if (status == DP_NOMEM || dp_store_failed(store) != DP_OK) {
-        return status;
+    if (status == DP_NOMEM || status == DP_NOSPACE || dp_store_failed(store) != DP_OK) {
+        return status; /* The old file has the rest, and the next start goes on. */
     }
-    /* Copied as far as the damage and the disk allowed. Nothing in the old file is of use any
-     * more. */
+    /* Copied as far as the damage allowed. Nothing in the old file is of use any more. */
     DP_TRY(dp_chunk_flush(store));
     snprintf(name, sizeof name, "%s", moved);
     DP_TRY(dp_store_atomically(store, salvaged_body, name));

@@ -416,6 +416,45 @@ static void a_salvage_that_a_power_cut_ends_goes_on_at_the_next_start(void **sta
     assert_in_range(at, 20, SALVAGE_OPS_MAX - 1);
 }
 
+/* The disk fills up at this operation of the start; false: the start has fewer. */
+static bool full_disk_of_a_salvage(uint64_t at, const char *only)
+{
+    dp_hash roots[SALVAGED];
+    dp_why why;
+    shelf s;
+    shelf_to_salvage(&s, roots);
+    s.options.vfs = "fault";
+    fault_set(FAULT_FULL, at, only);
+    const dp_status status = dp_store_open(&s.store, s.path, &s.options, NULL, &why);
+    const bool reached = fault.ops >= at;
+    assert_true(status == DP_OK || (reached && status == DP_NOSPACE));
+    if (status == DP_NOSPACE && access(shelf_file(&s, "chunks.db.corrupt-1"), F_OK) == 0) {
+        assert_non_null(strstr(why.text, "needs up to"));
+        assert_non_null(strstr(why.text, "chunks.db.corrupt-1"));
+    }
+    dp_store_close(s.store);
+    s.store = NULL;
+    fault_set(FAULT_NONE, 0, NULL);
+    shelf_reopen(&s);
+    check_salvaged(&s, roots);
+    shelf_close(&s);
+    return reached;
+}
+
+/* The old file was deleted with all that had not been copied. */
+static void a_salvage_on_a_full_disk_loses_nothing(void **state)
+{
+    static const char *const files[] = {"chunks.db", "meta.db", NULL};
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        uint64_t at = 1;
+        while (at < SALVAGE_OPS_MAX && full_disk_of_a_salvage(at, files[i])) {
+            at++;
+        }
+        assert_in_range(at, 10, SALVAGE_OPS_MAX - 1);
+    }
+}
+
 /* A salvage stopped after some rows; then the new file is damaged, too, or the file of a salvage
  * that was complete is still there. */
 static void what_a_cut_salvage_leaves_is_used_or_removed(void **state)
@@ -474,6 +513,7 @@ int main(void)
         cmocka_unit_test(chunks_whose_table_cannot_be_read_are_begun_anew),
         cmocka_unit_test(chunks_that_cannot_be_marked_on_a_full_disk_stay),
         cmocka_unit_test(a_salvage_that_a_power_cut_ends_goes_on_at_the_next_start),
+        cmocka_unit_test(a_salvage_on_a_full_disk_loses_nothing),
         cmocka_unit_test(what_a_cut_salvage_leaves_is_used_or_removed),
         cmocka_unit_test(a_damaged_meta_db_never_crashes_and_never_lies),
         cmocka_unit_test(a_damaged_chunks_db_never_crashes_and_never_lies),
