@@ -213,8 +213,9 @@ static dp_status forget_body(dp_store *store, void *context)
 static void forget(dp_store *store, const dp_hash *hash, int64_t id)
 {
     dp_hash copy = *hash;
-    if (dp_store_atomically(store, forget_body, &copy) == DP_OK && store->depth == 0) {
-        DP_IGNORE(dp_chunk_delete(store, &id, 1)); /* Otherwise swept at the next start. */
+    if (dp_store_atomically(store, forget_body, &copy) == DP_OK && store->depth == 0 &&
+        dp_chunk_delete(store, &id, 1) != DP_OK) {
+        store->orphans = true;
     }
 }
 

@@ -302,12 +302,6 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
     }
     store->meta.full = false;
     const dp_status status = run_once(store, body, context);
-    if (status == DP_NOSPACE && store->meta.full && store->reserve_held) {
-        store->reserve_held = false;
-        /* If the disk reserve could not be removed, or was removed before, the second try tells
-         * whether there is room. */
-        DP_IGNORE(dp_dir_release(&store->dir, DP_STORE_RESERVE_NAME));
-        return run_once(store, body, context);
-    }
-    return status;
+    const bool again = status == DP_NOSPACE && store->meta.full && dp_store_release_reserve(store);
+    return again ? run_once(store, body, context) : status;
 }

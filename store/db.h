@@ -5,7 +5,8 @@
  *   meta.db    small rows: votes, chain, checkpoints, journal, index of objects (WAL,
  *              synchronous=FULL)
  *   chunks.db  the bytes of objects in chunks of at most 4 MiB (rollback journal, synchronous=FULL)
- *   reserve.bin  ballast: released when the disk is full, so that meta.db can still be written
+ *   reserve.bin  ballast: released when the disk is full, so that meta.db can still be written and
+ *                chunks.db can still delete
  *
  * Threads: none. All calls on one dp_store come from one thread (the store thread); every call
  * blocks until it is done. Durability: a function that writes returns DP_OK only after COMMIT and

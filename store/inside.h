@@ -40,6 +40,7 @@ struct dp_store {
     unsigned depth;   /* Nesting of dp_store_atomically. */
     dp_status doomed; /* First failure inside the open transaction. */
     bool reserve_held;
+    bool orphans;        /* chunks.db may have rows that no object wants: dp_store_sweep. */
     uint64_t writings;   /* Pins given by dp_object_writing. */
     bool events_counted; /* n_events is the number of rows of the table event. */
     uint64_t n_events;
@@ -86,6 +87,11 @@ DP_MUST dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_
 /* DP_OK if root names a complete object or is zero; DP_AGAIN, DP_NOTFOUND. */
 DP_MUST dp_status dp_object_require(dp_store *store, const dp_hash *root);
 
+/* ---- space.c */
+/* Releases the disk reserve. False: there is none. If the file could not be removed, the next try
+ * of the write tells whether there is room. */
+bool dp_store_release_reserve(dp_store *store);
+
 /* ---- ckpt.c */
 /* Drops all complete checkpoints but the newest of every run and those kept, oldest first, to make
  * room (SAFETY R6). */
@@ -95,6 +101,9 @@ DP_MUST dp_status dp_ckpt_make_room(dp_store *store);
 /* Makes both files agree: drops unfinished checkpoints, orphan chunks, and index rows without a
  * chunk. */
 DP_MUST dp_status dp_store_recover(dp_store *store, dp_store_report *report);
+/* Drops rows of chunks.db that no object of meta.db wants, with the disk reserve where the disk is
+ * full, and indexes those that one wants. A failure leaves orphans set. */
+DP_MUST dp_status dp_store_sweep(dp_store *store, dp_store_report *report);
 /* After meta.db was rebuilt empty: indexes every chunk that verifies and every object whose recipe
  * exists. */
 DP_MUST dp_status dp_store_reindex(dp_store *store, dp_store_report *report);

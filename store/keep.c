@@ -198,6 +198,13 @@ static dp_status drop_recipes(dp_store *store, const dp_hash *roots, uint32_t co
     return DP_OK;
 }
 
+static dp_status drop_collected(dp_store *store, const struct collect *collect)
+{
+    DP_TRY(dp_chunk_delete(store, collect->ids, collect->n_ids));
+    DP_TRY(drop_recipes(store, collect->roots, collect->n_roots));
+    return dp_chunk_flush(store);
+}
+
 static dp_status collect_all(dp_store *store, struct collect *collect, uint64_t *bytes)
 {
     do { /* Each turn removes objects, so it ends. */
@@ -205,9 +212,14 @@ static dp_status collect_all(dp_store *store, struct collect *collect, uint64_t 
         if (collect->n_roots == 0) {
             return DP_OK;
         }
-        DP_TRY(dp_chunk_delete(store, collect->ids, collect->n_ids));
-        DP_TRY(drop_recipes(store, collect->roots, collect->n_roots));
-        DP_TRY(dp_chunk_flush(store));
+        dp_status status = drop_collected(store, collect);
+        if (status == DP_NOSPACE && dp_store_release_reserve(store)) {
+            status = drop_collected(store, collect);
+        }
+        if (status != DP_OK) {
+            store->orphans = true; /* meta.db has forgotten which they are. */
+            return status;
+        }
         *bytes += collect->bytes;
     } while (true);
 }
@@ -217,6 +229,10 @@ dp_status dp_object_collect(dp_store *store, uint64_t *bytes)
     dp_assert(store->depth == 0);
     uint64_t freed = 0;
     DP_TRY(dp_chunk_flush(store)); /* Chunks of the batch must be in the index first. */
+    if (store->orphans) {
+        dp_store_report ignored = {0};
+        DP_TRY(dp_store_sweep(store, &ignored));
+    }
     struct collect collect = {.ids = dp_alloc(COLLECT_IDS_MAX, sizeof *collect.ids),
                               .roots = dp_alloc(COLLECT_IDS_MAX, sizeof *collect.roots)};
     dp_status status = DP_NOMEM;

@@ -148,6 +148,54 @@ static dp_status judge_chunks(dp_store *store, bool keep_all, dp_store_report *r
     return status;
 }
 
+/* Recipes of objects that meta.db does not have. */
+static dp_status sweep_recipes(dp_store *store)
+{
+    static const char list_sql[] = "SELECT root FROM recipe";
+    static const char there_sql[] = "SELECT 1 FROM object WHERE root=?";
+    static const char drop_sql[] = "DELETE FROM recipe WHERE root=?";
+    DP_TRY(dp_chunk_begin(store));
+    dp_query list = dp_query_of(&store->chunks, list_sql);
+    dp_status status = dp_query_next(&list);
+    while (status == DP_OK) {
+        const dp_hash root = dp_column_hash(&list, 0);
+        dp_query there = dp_query_of(&store->meta, there_sql);
+        dp_bind_hash(&there, &root);
+        status = dp_query_next(&there);
+        dp_query_end(&there);
+        if (status == DP_NOTFOUND) {
+            /* Deleting the row under the cursor is allowed; the cursor goes on behind it. */
+            dp_query drop = dp_query_of(&store->chunks, drop_sql);
+            dp_bind_hash(&drop, &root);
+            status = dp_query_run(&drop);
+        }
+        status = status == DP_OK ? dp_query_next(&list) : status;
+    }
+    dp_query_end(&list);
+    if (status != DP_NOTFOUND) {
+        dp_chunk_abandon(store);
+        return status;
+    }
+    return dp_chunk_flush(store);
+}
+
+static dp_status sweep(dp_store *store, dp_store_report *report)
+{
+    DP_TRY(judge_chunks(store, false, report));
+    return sweep_recipes(store);
+}
+
+dp_status dp_store_sweep(dp_store *store, dp_store_report *report)
+{
+    store->orphans = true;
+    dp_status status = sweep(store, report);
+    if (status == DP_NOSPACE && dp_store_release_reserve(store)) {
+        status = sweep(store, report);
+    }
+    store->orphans = status != DP_OK;
+    return status;
+}
+
 /* ---- The other way round: index rows without a chunk, or that no object wants. */
 
 static dp_status mark_incomplete(dp_store *store)
@@ -231,7 +279,7 @@ dp_status dp_store_recover(dp_store *store, dp_store_report *report)
     DP_TRY(dp_object_collect(store, NULL));
     DP_TRY(count_objects(store, &after));
     report->objects_dropped = (uint32_t)(before - after);
-    return judge_chunks(store, false, report);
+    return dp_store_sweep(store, report);
 }
 
 /* ---- meta.db is new and empty: objects come back from the recipes. */

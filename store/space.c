@@ -75,6 +75,16 @@ dp_status dp_store_admit(dp_store *store, uint64_t bytes)
     return fits(store, bytes);
 }
 
+bool dp_store_release_reserve(dp_store *store)
+{
+    const bool held = store->reserve_held;
+    store->reserve_held = false;
+    if (held) {
+        DP_IGNORE(dp_dir_release(&store->dir, DP_STORE_RESERVE_NAME));
+    }
+    return held;
+}
+
 bool dp_store_reserve_held(const dp_store *store)
 {
     return store->reserve_held;

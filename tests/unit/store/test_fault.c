@@ -2,6 +2,7 @@
 #include "tests/unit/store/ledger.h"
 
 #include "base/alloc.h"
+#include "store/inside.h"
 
 static void fault_shelf(shelf *s)
 {
@@ -61,6 +62,74 @@ static void test_R5_the_ballast_lets_meta_be_written_on_a_full_disk(void **state
     CHECK_OK(dp_store_refill_reserve(s.store));
     CHECK(dp_store_reserve_held(s.store) && access(ballast, F_OK) == 0);
     shelf_close(&s);
+}
+
+enum { DROPPED = 6, DROPPED_BYTES = 300000 };
+
+/* The rest in chunks.db after a collect. */
+struct left {
+    uint64_t bytes;
+    int64_t chunks;
+    int64_t recipes;
+};
+
+static struct left left_in(shelf *s)
+{
+    struct left left;
+    CHECK_OK(dp_store_bytes(s->store, &left.bytes));
+    CHECK_OK(dp_sql_number(&s->store->chunks, "SELECT count(*) FROM chunk", &left.chunks));
+    CHECK_OK(dp_sql_number(&s->store->chunks, "SELECT count(*) FROM recipe", &left.recipes));
+    return left;
+}
+
+/* Collects some objects while the disk is full from the at-th write of chunks.db on, 0: not full,
+ * and again when it is not. False: the collect has fewer writes. */
+static bool collect_on_a_full_disk(uint64_t at, bool reserve, struct left *left)
+{
+    char ballast[TEMPDIR_FILE_MAX + 64];
+    shelf s;
+    fault_shelf(&s);
+    if (!reserve) {
+        s.options.reserve_bytes = 0;
+        shelf_reopen(&s);
+    }
+    const dp_hash kept = put_noise(s.store, 99, DROPPED_BYTES, DP_PIN_DATA, 0);
+    for (uint64_t i = 0; i < DROPPED; i++) {
+        put_noise(s.store, i, DROPPED_BYTES, DP_PIN_BLOB, 1);
+    }
+    const dp_pin pin = pin_of(DP_PIN_BLOB, 1);
+    CHECK_OK(dp_object_prune(s.store, &pin.run, DP_PIN_BLOB, 2));
+    snprintf(ballast, sizeof ballast, "%s", shelf_file(&s, "reserve.bin"));
+    fault_set(at > 0 ? FAULT_FULL : FAULT_NONE, at, "chunks.db");
+    fault.while_there = reserve ? ballast : NULL;
+    const dp_status status = dp_object_collect(s.store, NULL);
+    const bool reached = at > 0 && fault.ops >= at;
+    CHECK(status == DP_OK || (status == DP_NOSPACE && !reserve));
+    fault_set(FAULT_NONE, 0, NULL);
+    CHECK_OK(dp_object_collect(s.store, NULL));
+    *left = left_in(&s);
+    CHECK(holds_noise(s.store, &kept, 99, DROPPED_BYTES));
+    shelf_close(&s);
+    return reached;
+}
+
+/* meta.db had forgotten the chunks, and their rows stayed until the next start. */
+static void test_R6_what_is_dropped_on_a_full_disk_is_freed(void **state)
+{
+    struct left clean;
+    struct left left;
+    (void)state;
+    CHECK(!collect_on_a_full_disk(0, false, &clean));
+    for (int reserve = 0; reserve < 2; reserve++) {
+        uint64_t at = 1;
+        while (collect_on_a_full_disk(at, reserve == 1, &left)) {
+            assert_int_equal(left.chunks, clean.chunks);
+            assert_int_equal(left.recipes, clean.recipes);
+            assert_int_equal(left.bytes, clean.bytes);
+            at++;
+        }
+        assert_in_range(at, 5, 1000);
+    }
 }
 
 static void a_write_that_failed_and_took_chunks_of_another_object_is_told_by_the_flush(void **state)
@@ -218,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_disk_stops_writing_at_any_write_and_only_until_there_is_room),
         cmocka_unit_test(test_R5_the_ballast_lets_meta_be_written_on_a_full_disk),
+        cmocka_unit_test(test_R6_what_is_dropped_on_a_full_disk_is_freed),
         cmocka_unit_test(
             a_write_that_failed_and_took_chunks_of_another_object_is_told_by_the_flush),
         cmocka_unit_test(test_R5_after_a_failed_fsync_nothing_is_written_until_the_next_start),
