@@ -156,37 +156,43 @@ static void run_begin(dp_store_thread_job *job, dp_store *store)
     self->status = run_begin_steps(self, store);
 }
 
-static giver *giver_of(fetch *entry, const dp_peer *peer)
+static void remove_request(fetch *entry, uint32_t at)
 {
-    for (uint32_t i = 0; i < entry->n_givers; i++) {
-        if (dp_peer_equal(&entry->givers[i].peer, peer)) {
-            return &entry->givers[i];
+    entry->n_requests--;
+    memmove(entry->requests + at, entry->requests + at + 1,
+            (entry->n_requests - at) * sizeof entry->requests[0]);
+}
+
+static void remember_request(fetch *entry, const dp_peer *peer, uint32_t index, bool held_back)
+{
+    if (entry->n_requests == REQUESTS_MAX) {
+        remove_request(entry, 0); /* Its chunk is dropped if it arrives. */
+    }
+    entry->requests[entry->n_requests++] =
+        (request){.peer = *peer, .index = index, .held_back = held_back};
+}
+
+bool dp_object_transfer_answered(fetch *entry, const dp_peer *peer, uint32_t index)
+{
+    for (uint32_t i = 0; i < entry->n_requests; i++) {
+        if (entry->requests[i].index == index && dp_peer_equal(&entry->requests[i].peer, peer)) {
+            remove_request(entry, i);
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
-void dp_object_transfer_count_asked(fetch *entry, const dp_peer *peer)
+/* True if an earlier request of the list was sent to the same peer. */
+static bool is_told(const fetch *entry, uint32_t at)
 {
-    giver *asked = giver_of(entry, peer);
-
-    /* If this is lost, the peer at worst sends in vain. */
-    if (asked == NULL && entry->n_givers < GIVERS_MAX) {
-        asked = &entry->givers[entry->n_givers++];
-        *asked = (giver){.peer = *peer};
+    for (uint32_t i = 0; i < at; i++) {
+        if (!entry->requests[i].held_back &&
+            dp_peer_equal(&entry->requests[i].peer, &entry->requests[at].peer)) {
+            return true;
+        }
     }
-    if (asked != NULL) {
-        asked->waiting++;
-    }
-}
-
-void dp_object_transfer_count_answered(fetch *entry, const dp_peer *peer)
-{
-    giver *asked = giver_of(entry, peer);
-
-    if (asked != NULL && --asked->waiting == 0) {
-        *asked = entry->givers[--entry->n_givers];
-    }
+    return false;
 }
 
 /* Tells the peers that were asked for chunks not to send the outstanding ones. */
@@ -194,25 +200,26 @@ void dp_object_transfer_drop_rest(const dp_object_transfer *object_transfer, fet
 {
     uint8_t bytes[64];
 
-    for (uint32_t i = 0; i < entry->n_givers; i++) {
-        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
-        dp_wire_write_chunk_drop(&writer, &entry->root);
-        DP_IGNORE(dp_transport_send(object_transfer->config.transport, &entry->givers[i].peer,
-                                    DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+    for (uint32_t i = 0; i < entry->n_requests; i++) {
+        if (!entry->requests[i].held_back && !is_told(entry, i)) {
+            dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+            dp_wire_write_chunk_drop(&writer, &entry->root);
+            DP_IGNORE(dp_transport_send(object_transfer->config.transport, &entry->requests[i].peer,
+                                        DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+        }
     }
-    entry->n_givers = 0;
+    entry->n_requests = 0;
 }
 
-void dp_object_transfer_ask(const dp_object_transfer *object_transfer, fetch *entry,
-                            const dp_peer *peer, uint32_t index)
+static void ask(const dp_object_transfer *object_transfer, const dp_hash *root, const dp_peer *peer,
+                uint32_t index)
 {
     uint8_t bytes[64];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
 
-    dp_wire_write_chunk_get(&writer, &entry->root, index);
+    dp_wire_write_chunk_get(&writer, root, index);
     DP_IGNORE(dp_transport_send(object_transfer->config.transport, peer, DP_LANE_CONTROL,
                                 dp_view_of(bytes, writer.size)));
-    dp_object_transfer_count_asked(entry, peer);
 }
 
 /* Sends the requests that were held back during the store's search, except for chunks that are
@@ -221,16 +228,17 @@ static void ask_held_back(const dp_object_transfer *object_transfer, const begin
 {
     fetch *entry = dp_object_transfer_find_fetch(object_transfer, &begun->root);
 
-    for (uint32_t i = 0; entry != NULL && i < entry->n_held_back; i++) {
-        const uint32_t index = entry->held_back[i].index;
-        if (begun->status != DP_OK || !is_here(begun, index)) {
-            dp_object_transfer_ask(object_transfer, entry, &entry->held_back[i].peer, index);
-        } else if (entry->asked[index] > 0) {
-            entry->asked[index]--;
+    for (uint32_t i = 0; entry != NULL && i < entry->n_requests;) {
+        request *held = &entry->requests[i];
+        if (held->held_back && begun->status == DP_OK && is_here(begun, held->index)) {
+            remove_request(entry, i);
+            continue;
         }
-    }
-    if (entry != NULL) {
-        entry->n_held_back = 0;
+        if (held->held_back) {
+            held->held_back = false;
+            ask(object_transfer, &entry->root, &held->peer, held->index);
+        }
+        i++;
     }
 }
 
@@ -327,15 +335,10 @@ void dp_object_transfer_get_chunk(dp_object_transfer *object_transfer, const dp_
         is_here(object_transfer->telling, index)) {
         return;
     }
-    if (entry->asked[index] < UINT8_MAX) {
-        entry->asked[index]++;
-    }
-    if (dp_object_transfer_ahead_take(object_transfer, peer, root, index)) {
-        dp_object_transfer_count_asked(entry, peer);
-    } else if (entry->begun || entry->n_held_back == HELD_BACK_MAX) {
-        dp_object_transfer_ask(object_transfer, entry, peer, index);
-    } else {
-        entry->held_back[entry->n_held_back++] = (held_back){.peer = *peer, .index = index};
+    const bool sent = dp_object_transfer_ahead_take(object_transfer, peer, root, index);
+    remember_request(entry, peer, index, !sent && !entry->begun);
+    if (!sent && entry->begun) {
+        ask(object_transfer, root, peer, index);
     }
 }
 
@@ -346,8 +349,6 @@ void dp_object_transfer_cancel(dp_object_transfer *object_transfer, const dp_has
     dp_object_transfer_ahead_drop(object_transfer, root);
     if (entry != NULL) { /* It stays, since the same object may be begun again at once. */
         dp_object_transfer_drop_rest(object_transfer, entry);
-        entry->n_held_back = 0;
-        memset(entry->asked, 0, sizeof entry->asked);
     }
 }
 

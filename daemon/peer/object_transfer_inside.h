@@ -7,32 +7,27 @@
 #include "gossip/transfer/picker.h"
 
 enum {
-    HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store's list of chunks */
-    GIVERS_MAX = DP_FLIGHTS_MAX,    /* peers with unanswered requests for an object */
+    /* Requests for chunks of one object: those of the node, and earlier ones that took too long and
+     * may still be answered. Beyond that the oldest is forgotten. */
+    REQUESTS_MAX = 4 * DP_FLIGHTS_MAX,
     /* objects whose chunks are requested together with size and leaves */
     AHEADS_MAX = DP_FLIGHTS_MAX
 };
 
-typedef struct held_back {
+/* A chunk counts only if it was requested of the peer that sends it. */
+typedef struct request {
     dp_peer peer;
     uint32_t index;
-} held_back;
-
-typedef struct giver {
-    dp_peer peer;
-    uint32_t waiting; /* chunks requested of it that have not arrived */
-} giver;
+    bool held_back; /* not sent yet: it waits for the store's list of chunks */
+} request;
 
 typedef struct fetch {
     dp_hash root;
     uint64_t size;
     bool begun; /* the store has said which chunks are here */
-    uint32_t n_held_back;
-    held_back held_back[HELD_BACK_MAX];
-    uint32_t n_givers;
-    giver givers[GIVERS_MAX];
-    uint8_t asked[DP_CHUNKS_MAX]; /* requests under way per chunk */
-    bool writing[DP_CHUNKS_MAX];  /* it has arrived and is being written */
+    uint32_t n_requests;
+    request requests[REQUESTS_MAX]; /* without an answer, the oldest first */
+    bool writing[DP_CHUNKS_MAX];    /* it has arrived and is being written */
 } fetch;
 
 /* Chunks of an object whose size and leaves are not known yet, requested together with these. */
@@ -100,9 +95,7 @@ fetch *dp_object_transfer_find_fetch(const dp_object_transfer *object_transfer,
                                      const dp_hash *root);
 void dp_object_transfer_forget_fetch(dp_object_transfer *object_transfer, const dp_hash *root);
 void dp_object_transfer_drop_rest(const dp_object_transfer *object_transfer, fetch *entry);
-void dp_object_transfer_count_asked(fetch *entry, const dp_peer *peer);
-void dp_object_transfer_count_answered(fetch *entry, const dp_peer *peer);
-void dp_object_transfer_ask(const dp_object_transfer *object_transfer, fetch *entry,
-                            const dp_peer *peer, uint32_t index);
+/* Removes the oldest request for this chunk to this peer. False: there is none. */
+bool dp_object_transfer_answered(fetch *entry, const dp_peer *peer, uint32_t index);
 
 #endif

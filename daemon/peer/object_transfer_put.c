@@ -105,23 +105,19 @@ static void take_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
     }
     const dp_object_transfer_hooks *hooks = &object_transfer->config.hooks;
     fetch *entry = dp_object_transfer_find_fetch(object_transfer, &chunk.root);
-    if (dp_object_transfer_ahead_take(object_transfer, peer, &chunk.root, chunk.index) &&
-        chunk.found && entry != NULL && chunk.index < dp_object_chunks(entry->size) &&
-        entry->asked[chunk.index] < UINT8_MAX) {
-        entry->asked[chunk.index]++; /* The node has not requested it yet, and will. */
-        dp_object_transfer_count_asked(entry, peer);
-    }
-    if (!chunk.found && chunk.index == 0 && (entry == NULL || entry->asked[0] == 0)) {
-        /* The answer to INFO_GET of a peer that lacks it. */
-        hooks->chunk(hooks->context, peer, &chunk.root, 0, DP_NOTFOUND);
+    const bool exists = entry != NULL && chunk.index < dp_object_chunks(entry->size);
+    /* The node has not requested such a chunk yet, and will. */
+    const bool ahead =
+        dp_object_transfer_ahead_take(object_transfer, peer, &chunk.root, chunk.index) &&
+        chunk.found;
+    if (!exists || !(ahead || dp_object_transfer_answered(entry, peer, chunk.index))) {
+        /* Not requested of this peer, or received twice; or the answer to INFO_GET of a peer that
+         * lacks it. */
+        if (!chunk.found && chunk.index == 0) {
+            hooks->chunk(hooks->context, peer, &chunk.root, 0, DP_NOTFOUND);
+        }
         return;
     }
-    if (entry == NULL || chunk.index >= dp_object_chunks(entry->size) ||
-        entry->asked[chunk.index] == 0) {
-        return; /* Not requested, or received twice. */
-    }
-    entry->asked[chunk.index]--;
-    dp_object_transfer_count_answered(entry, peer);
     if (!chunk.found || chunk.bytes.size != dp_object_chunk_size(entry->size, chunk.index)) {
         const dp_status status = chunk.found ? DP_BADHASH : DP_NOTFOUND;
         hooks->chunk(hooks->context, peer, &chunk.root, chunk.index, status);

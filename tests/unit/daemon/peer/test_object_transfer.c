@@ -360,6 +360,61 @@ static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
     route_close(&route);
 }
 
+static void a_peer_that_was_not_asked_cannot_answer_for_another(void **state)
+{
+    static struct route route;
+    static struct post stranger;
+    static struct gate gate;
+    (void)state;
+    route_open(&route);
+    post_open(&stranger, &route.loop, 2);
+    party_link(&stranger.guest, &route.b.guest);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
+    close_gate(&route.a, &gate);
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 1);
+    uint8_t *bytes = noise(6, DP_CHUNK_BYTES_MIN);
+    send_chunk(&stranger, &route.b, &root, 1, false, dp_view_of(bytes, 0));
+    send_chunk(&stranger, &route.b, &root, 1, true, dp_view_of(bytes, 10));
+    send_chunk(&stranger, &route.b, &root, 1, true, dp_view_of(bytes, DP_CHUNK_BYTES_MIN));
+    CHECK_OK(dp_transport_send(stranger.guest.transport, &route.b.guest.peer, DP_LANE_BULK,
+                               dp_view_text("the end")));
+    turn_until(&route.loop, heard_the_end, &route.b);
+    assert_int_equal(route.b.n_chunks, 0);
+    uv_sem_post(&gate.open);
+    turn_until(&route.loop, has_chunk, &route.b);
+    CHECK_OK(route.b.last);
+    CHECK(dp_peer_equal(&route.b.last_peer, &route.a.guest.peer));
+    uv_sem_destroy(&gate.open);
+    free(bytes);
+    post_close(&stranger);
+    route_close(&route);
+    shelf_close(&stranger.shelf);
+}
+
+static void requests_that_stay_unanswered_make_place_for_newer_ones(void **state)
+{
+    static struct route route;
+    const dp_peer silent = {.bytes = {7}};
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
+    for (uint32_t i = 0; i < 300; i++) {
+        dp_object_transfer_get_chunk(route.b.object_transfer, &silent, &root, i % 4);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, i);
+    }
+    turn_until(&route.loop, has_object, &route.b);
+    CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
+    route_close(&route);
+}
+
 static void a_missing_chunk_is_answered_not_found(void **state)
 {
     static struct route route;
@@ -585,6 +640,8 @@ int main(void)
         cmocka_unit_test(a_chunk_of_a_wrong_size_is_told_without_the_store),
         cmocka_unit_test(a_cancelled_object_is_no_longer_sent),
         cmocka_unit_test(a_chunk_that_is_being_written_is_not_written_twice),
+        cmocka_unit_test(a_peer_that_was_not_asked_cannot_answer_for_another),
+        cmocka_unit_test(requests_that_stay_unanswered_make_place_for_newer_ones),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
         cmocka_unit_test(damage_found_while_serving_is_reported),
         cmocka_unit_test(a_peer_that_lacks_an_object_answers_so),
