@@ -47,6 +47,9 @@ typedef struct dp_transport_hooks {
     void (*drained)(void *context, const dp_peer *peer);
     bool (*known)(void *context, const dp_peer *peer,
                   uint8_t x_public[32]); /* in the roster: see dp_channel_config.member */
+    /* It has a guest's share of memory, and its address no reserve at the port: it is not in the
+     * roster, or the roster is still being read, when known says yes. NULL: nobody. */
+    bool (*guest)(void *context, const dp_peer *peer);
     /* Reports the clock of the other end of a handshake. peer: proved; NULL: from the first
      * message, whose time is too far from this clock and which may be a replay. refused: the peer's
      * certificate is not valid now, or its first message was refused because of its time. False: no
@@ -138,14 +141,14 @@ DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer
 DP_MUST dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buffer);
 /* Bytes waiting on the bulk connection of a peer with the fewest; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
-/* True for a peer that is not a member, as far as this node knows the chain. */
+/* True for a peer that is not a member, as far as this node knows the chain (hooks.guest). */
 bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer);
 /* Bytes that wait on the bulk connections of all links, or of guests'. */
 uint64_t dp_transport_waiting(const dp_transport *transport, bool guests);
 /* On the control lane of every link. */
 void dp_transport_send_all(dp_transport *transport, dp_view bytes);
 
-/* Calls hooks.link_up again for every existing link: for a user that starts later. */
+/* Calls hooks.link_up again for every existing link, once each: for a user that starts later. */
 void dp_transport_replay(dp_transport *transport);
 
 /* Sets other limits. Control messages never wait for them. */

@@ -83,6 +83,7 @@ struct dp_link {
     uint64_t renew_retry_ms;
     dp_path_loss loss;
     uint32_t traffic; /* row of its peer */
+    bool replayed;    /* by the last dp_transport_replay */
     size_t credential_bytes;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
 };

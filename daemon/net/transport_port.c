@@ -74,10 +74,8 @@ void dp_port_heard(dp_conn *conn)
 
 void dp_port_proved(dp_conn *conn)
 {
-    uint8_t x_public[32];
-    const dp_transport_hooks *hooks = &conn->transport->config.hooks;
     dp_port_leave(&conn->place);
-    if (hooks->known(hooks->context, &conn->channel.peer.node, x_public)) {
+    if (!dp_conn_is_guest(conn)) {
         dp_port_remember(&conn->transport->port, &conn->addr);
     }
 }

@@ -115,25 +115,32 @@ void dp_transport_say(dp_transport *transport, dp_view hello)
     transport->config.hello.size = hello.size;
 }
 
+/* From the start each time: a hook may have ended links, or closed the transport. */
+static dp_link *first_to_replay(const dp_transport *transport)
+{
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        if (!link->replayed) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
 void dp_transport_replay(dp_transport *transport)
 {
-    enum { REPLAY_MAX = 128 };
     const dp_transport_hooks *hooks = &transport->config.hooks;
-    dp_peer peers[REPLAY_MAX];
-    uint32_t count = 0;
-    for (dp_list *at = transport->links.next; at != &transport->links && count < REPLAY_MAX;
-         at = at->next) {
-        peers[count++] = DP_LIST_ITEM(at, dp_link, item)->peer;
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        DP_LIST_ITEM(at, dp_link, item)->replayed = false;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        /* A hook may have closed the transport. */
-        const dp_link *link = dp_link_find(transport, &peers[i]);
-        if (link != NULL) {
-            const dp_conn *control = link->lanes[DP_LANE_CONTROL];
-            hooks->link_up(hooks->context, &peers[i], &control->addr,
-                           dp_view_of(link->credential, link->credential_bytes),
-                           dp_view_of(NULL, 0), control->outgoing);
-        }
+    for (dp_link *link = first_to_replay(transport); link != NULL;
+         link = first_to_replay(transport)) {
+        const dp_conn *control = link->lanes[DP_LANE_CONTROL];
+        const dp_peer peer = link->peer;
+        link->replayed = true;
+        hooks->link_up(hooks->context, &peer, &control->addr,
+                       dp_view_of(link->credential, link->credential_bytes), dp_view_of(NULL, 0),
+                       control->outgoing);
     }
 }
 
@@ -146,8 +153,7 @@ uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer 
 bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer)
 {
     const dp_transport_hooks *hooks = &transport->config.hooks;
-    uint8_t ignored[32];
-    return !hooks->known(hooks->context, peer, ignored);
+    return hooks->guest != NULL && hooks->guest(hooks->context, peer);
 }
 
 uint64_t dp_transport_waiting(const dp_transport *transport, bool guests)

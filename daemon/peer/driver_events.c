@@ -143,6 +143,14 @@ static bool on_known(void *context, const dp_peer *peer, uint8_t x_public[32])
     return driver->node == NULL || dp_node_admitted(driver->node, peer, x_public);
 }
 
+/* While the store is read nobody is a member: one token admits any number of peers until then. */
+static bool on_guest(void *context, const dp_peer *peer)
+{
+    const dp_driver *driver = context;
+    uint8_t ignored[32];
+    return driver->node == NULL || !dp_node_admitted(driver->node, peer, ignored);
+}
+
 static bool on_renewed(void *context, const dp_peer *peer, dp_view hello, uint64_t now_ms)
 {
     dp_driver *driver = context;
@@ -247,8 +255,8 @@ dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why)
         .incarnation = driver->daemon->incarnation,
         .limits = dp_bandwidth_limiter_limits(driver->daemon->bandwidth_limiter),
         .n_threads = dp_crypto_pool_fit(uv_available_parallelism()),
-        .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_met,
-                  on_wall, on_renewed},
+        .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_guest,
+                  on_met, on_wall, on_renewed},
     };
     memcpy(config.root, facts->root, sizeof config.root);
     DP_TRY(dp_credential_check(config.credential, &facts->run, facts->root, &driver->self, 0,

@@ -41,7 +41,8 @@ struct guest {
     unsigned met_unknown; /* ... and of others */
     uint64_t met_ms;
     bool wants_no_link;
-    bool knows_nobody; /* of its chain: all are guests */
+    bool knows_nobody;    /* of its chain: all are guests */
+    bool reads_its_store; /* so it does not know who is one */
     dp_link_cause last_cause;
     dp_peer last_peer;
     dp_addr last_addr;
@@ -168,6 +169,13 @@ static inline bool guest_knows(void *context, const dp_peer *peer, uint8_t x_pub
     return !guest->knows_nobody;
 }
 
+static inline bool guest_counts_as_guest(void *context, const dp_peer *peer)
+{
+    const struct guest *guest = context;
+    (void)peer;
+    return guest->knows_nobody || guest->reads_its_store;
+}
+
 static inline bool guest_met(void *context, const dp_peer *peer, const dp_addr *addr,
                              uint64_t peer_ms, bool refused)
 {
@@ -199,8 +207,8 @@ static inline dp_transport_config guest_config(struct guest *guest, uv_loop_t *l
         .hello = dp_view_text("hello"),
         .incarnation = incarnation,
         .n_threads = 2,
-        .hooks = {guest, guest_up, guest_down, guest_message, guest_drained, guest_knows, guest_met,
-                  guest_wall},
+        .hooks = {guest, guest_up, guest_down, guest_message, guest_drained, guest_knows,
+                  guest_counts_as_guest, guest_met, guest_wall},
     };
     memcpy(config.root, party->root.public_key, sizeof config.root);
     dp_psk_derive(party->join_secret, &party->run, PARTY_EPOCH, config.psk.key);

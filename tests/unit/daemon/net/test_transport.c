@@ -505,6 +505,31 @@ static void a_late_listener_hears_of_links_that_stand(void **state)
     scene_close(&scene);
 }
 
+/* The store of a large run is read for long: more peers link meanwhile than one may guess. */
+static void every_link_is_replayed_however_many_there_are(void **state)
+{
+    enum { LINKS = 130 };
+    static dp_link links[LINKS];
+    static dp_conn controls[LINKS];
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    for (unsigned i = 0; i < LINKS; i++) {
+        controls[i].addr = (dp_addr){.family = 4, .port = 7};
+        links[i] =
+            (dp_link){.peer = {{(uint8_t)i, 1}}, .lanes = {[DP_LANE_CONTROL] = &controls[i]}};
+        dp_list_push_back(&scene.b.transport->links, &links[i].item);
+    }
+    dp_transport_replay(scene.b.transport);
+    assert_int_equal(scene.b.ups, LINKS);
+    dp_transport_replay(scene.b.transport);
+    assert_int_equal(scene.b.ups, 2 * LINKS);
+    for (unsigned i = 0; i < LINKS; i++) {
+        dp_list_remove(&links[i].item);
+    }
+    scene_close(&scene);
+}
+
 static void three_nodes_hear_what_one_tells_all(void **state)
 {
     struct scene scene;
@@ -629,6 +654,7 @@ int main(void)
         cmocka_unit_test(a_hook_may_hang_up_on_whom_it_hears),
         cmocka_unit_test(a_hook_may_close_the_transport),
         cmocka_unit_test(a_late_listener_hears_of_links_that_stand),
+        cmocka_unit_test(every_link_is_replayed_however_many_there_are),
         cmocka_unit_test(three_nodes_hear_what_one_tells_all),
         cmocka_unit_test(idle_links_hold_no_buffers),
     };

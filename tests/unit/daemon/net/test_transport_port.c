@@ -253,6 +253,19 @@ static void an_address_of_a_member_has_places_in_reserve(void **state)
     scene_close(&scene);
 }
 
+/* Anybody with a token could be remembered otherwise, as long as the store is read at a start. */
+static void while_members_are_not_known_no_address_gets_a_reserve(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    scene.b.reads_its_store = true;
+    party_link(&scene.a, &scene.b);
+    assert_int_equal(scene.b.transport->port.n_remembered, 0);
+    assert_true(dp_transport_is_guest(scene.b.transport, &scene.a.peer));
+    scene_close(&scene);
+}
+
 static bool is_up(void *context)
 {
     return ((const struct guest *)context)->ups > 0;
@@ -316,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_site_of_sixty_nodes_behind_one_address_comes_in_at_once),
         cmocka_unit_test(a_connection_without_a_byte_is_cut_before_one_that_began),
         cmocka_unit_test(an_address_of_a_member_has_places_in_reserve),
+        cmocka_unit_test(while_members_are_not_known_no_address_gets_a_reserve),
         cmocka_unit_test(a_stranger_gives_its_descriptor_to_a_member_where_none_is_left),
         cmocka_unit_test(a_full_transport_turns_away_and_listens_on),
     };
