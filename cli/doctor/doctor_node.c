@@ -206,10 +206,12 @@ static void look_open_port(const dp_doctor *doctor, const json_t *run, dp_findin
                     dp_json_int(doctor->status, "port", 0), links, links == 1 ? "" : "s");
     if (dp_json_flag(run, "refused")) {
         out->level = DP_FINDING_FAIL;
-        dp_finding_why(out, "every peer refuses this node: it was removed, or the join secret was "
-                            "rotated twice while it was away");
-        dp_finding_fix(out, "dpnode join TOKEN   # printed by dpnode invite on a member; this node "
-                            "keeps its identity");
+        dp_finding_why(out, "every address that is reached closes the connection without an "
+                            "answer: the node there is down behind a proxy, or refuses this node, "
+                            "which was removed, or was away while the join secret was rotated "
+                            "twice");
+        dp_finding_fix(out, "ask a member whether the run is up; if it is: dpnode join TOKEN   # "
+                            "printed by dpnode invite on a member; this node keeps its identity");
     } else if (links == 0 && members > 1) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "the run has %lld members, and none is connected", members);

@@ -54,9 +54,10 @@ static bool is_known(const json_t *run, const char *key)
 static void print_refused(const json_t *run)
 {
     if (dp_json_flag(run, "refused")) {
-        printf("no member accepts this node: it was removed, or the join secret was rotated twice "
-               "while it was away\nto join again: dpnode join TOKEN   # a token printed by dpnode "
-               "invite on a member\n");
+        printf("no member answers this node: every address closes the connection; the node there "
+               "is down behind a proxy, or refuses this node, which was removed, or was away while "
+               "the join secret was rotated twice\nif the run is up, to join again: dpnode join "
+               "TOKEN   # a token printed by dpnode invite on a member\n");
     }
 }
 

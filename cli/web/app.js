@@ -251,7 +251,7 @@ function takeState(state) {
   byId('run').textContent = run ? run.name : 'no run';
   byId('node').textContent = status.name + ', dpnode ' + status.version;
   showTrouble(status.lost, status.paused ? 'Paused by its owner' + status.paused.text + '. To train again: dpnode resume' : '',
-              run && run.refused ? 'No member accepts this node. To join again: dpnode join TOKEN' : '', run && run.clock ? run.clock.text : '');
+              run && run.refused ? 'Every address closes the connection: the node there is down behind a proxy, or refuses this one. See: dpnode why' : '', run && run.clock ? run.clock.text : '');
   followChain(run);
   if (!run) {
     byId('cards').replaceChildren();

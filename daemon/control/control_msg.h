@@ -65,7 +65,8 @@
  *                         "accepts_refused": connections that found no place, "held": bytes of
  *                         memory that peers make this node hold, "held_guests": of guests,
  *                         "held_most": at any time, "held_max": the budget,
- *                       "refused": every node that is reached closes this node's connections,
+ *                       "refused": every address that is reached closes this node's
+ *                         connections without an answer, for minutes,
  *                       "voted_twice"?, "voted_twice_name"?: the voter whose two votes halted this
  *                         node,
  *                       "rounds_all", "rounds_some": decided since the daemon's start with every

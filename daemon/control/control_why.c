@@ -455,10 +455,13 @@ static void add_refused(const dp_daemon *daemon, char *text, size_t size)
     const size_t at = strlen(text);
     dp_driver_look(daemon->driver, &view);
     if (view.refused) {
-        snprintf(text + at, size - at,
-                 "; every peer refuses this node: it was removed, or the join secret was rotated "
-                 "twice while it was away. To join again: dpnode join TOKEN   # printed by dpnode "
-                 "invite on a member");
+        snprintf(
+            text + at, size - at,
+            "; every address that is reached closes the connection without an answer: the node "
+            "there is down behind a proxy, or refuses this node, which was removed, or was "
+            "away while the join secret was rotated twice. Ask a member whether the run is "
+            "up; if it is, to join again: dpnode join TOKEN   # printed by dpnode invite on a "
+            "member");
     }
 }
 

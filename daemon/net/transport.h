@@ -95,7 +95,8 @@ typedef struct dp_transport_stats {
     uint64_t download_held_us;
     uint64_t handshakes;
     uint64_t handshakes_failed; /* strangers, garbage, wrong keys, timeouts */
-    /* of these, our dials that the other side cut soon, since it refuses this node */
+    /* of these, our dials that the other side cut soon: it refuses this node, or is a proxy whose
+     * node is down */
     uint64_t dials_cut;
     uint64_t accepts_refused; /* no place, or displaced by others at the port */
     uint32_t links;

@@ -82,7 +82,7 @@ typedef struct dp_driver_view {
     uint64_t counted_before; /* ... and those of the chain at its start */
     uint64_t checkpoint_round;
     bool has_checkpoint;
-    bool refused; /* every reachable node cuts this one's connections (driver_rotate.c) */
+    bool refused; /* all addresses that are reached cut its connections (driver_rotate.c) */
 } dp_driver_view;
 
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view);

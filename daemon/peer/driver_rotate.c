@@ -1,12 +1,15 @@
 /* Join secrets: the store keeps one before the transport uses it. It also tells the owner of a
- * node that all peers refuse, because it was removed or missed two rotations, how to join again. */
+ * node whose connections are all closed without an answer, maybe because it was removed or missed
+ * two rotations, how to join again. */
 #include <sodium.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "daemon/peer/driver_inside.h"
 
-enum { CUTS_MIN = 4 };
+/* A proxy whose node restarts closes connections too, and a restart takes seconds to a minute. A
+ * node without links dials an address of its token every DP_DRIVER_REDIAL_MS. */
+enum { CUTS_MIN = 16, CUTS_MS = 120 * 1000 };
 
 typedef struct rotate_job {
     dp_store_thread_job job;
@@ -101,20 +104,23 @@ bool dp_driver_token_secret(dp_driver *driver, const dp_invite *invite)
 
 void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats)
 {
+    const uint64_t now = uv_now(driver->daemon->loop);
     if (stats->links > 0 || stats->handshakes != driver->cut.handshakes) {
         driver->cut.handshakes = stats->handshakes;
         driver->cut.cuts = stats->dials_cut;
         driver->cut.told = false;
-        return;
+    }
+    if (stats->dials_cut == driver->cut.cuts) {
+        driver->cut.since_ms = now; /* The first cut is counted from here. */
     }
     if (driver->cut.told || driver->node == NULL ||
-        stats->dials_cut - driver->cut.cuts < CUTS_MIN) {
+        stats->dials_cut - driver->cut.cuts < CUTS_MIN || now < driver->cut.since_ms + CUTS_MS) {
         return;
     }
     driver->cut.told = true;
     dp_event_log_add(
         driver->daemon->event_log, DP_LOG_WARN, "secret.refused", 0, NULL,
-        "every peer refuses this node: it was removed, or the join secret was rotated "
-        "twice while it was away; to join again with the same identity: dpnode join TOKEN "
-        "  # printed by dpnode invite on a member");
+        "every address closes the connection without an answer: the node there is down behind a "
+        "proxy, or this one was removed, or missed two rotations of the join secret; if the run is "
+        "up: dpnode join TOKEN   # printed by dpnode invite on a member");
 }

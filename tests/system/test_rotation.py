@@ -66,7 +66,7 @@ class Rotation(SystemTest):
         wait_for(lambda: first.run()["members"] == 5, 30, f"a new token joins: {fourth.tail()}")
 
         away.start()
-        wait_for(lambda: "secret.refused" in self.log(away), 90, f"who was away for two is told: {away.tail()}")
+        wait_for(lambda: "secret.refused" in self.log(away), 240, f"who was away for two is told: {away.tail()}")
         self.assertIn("dpnode invite", self.log(away))
         self.assertTrue(away.run()["refused"])
         self.assertIn("dpnode invite", away.ask("why")["answer"])

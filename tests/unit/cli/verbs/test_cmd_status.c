@@ -46,7 +46,7 @@ static void what_is_wrong_is_a_line_with_what_to_ask(void **state)
     assert_true(verb_said("1 of 4 parts of the data are on this node"));
     assert_true(verb_said("no majority of the voters is reachable (dpnode why)"));
     assert_true(verb_said("paused by its owner since Monday; to train again: dpnode resume"));
-    assert_true(verb_said("no member accepts this node"));
+    assert_true(verb_said("no member answers this node"));
     verb_answer("{" TRAINING ", 'voted_twice': 'q3x7', 'voted_twice_name': 'bob'}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said("halted: voter bob q3x7 signed two records in one ballot"));

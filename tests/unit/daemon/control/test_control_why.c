@@ -164,7 +164,7 @@ static void other_faults_are_added(void **state)
     call_kit.view.refused = true;
     assert_true(says_now("; the trainer crashed 1 time in a row and restarts in 5 s"));
     assert_true(answers("; this machine's clock is 5 min behind (timedatectl set-ntp true)"));
-    assert_true(answers("rotated twice while it was away"));
+    assert_true(answers("while the join secret was rotated twice"));
     call_close();
 }
 
