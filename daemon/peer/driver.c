@@ -210,6 +210,7 @@ static void on_tick(uv_timer_t *timer)
     dp_driver_clock_tick(driver);
     dp_driver_rotate_tick(driver, &stats);
     dp_driver_dial_tick(driver);
+    dp_driver_guests_tick(driver);
     dp_driver_watch_trainer(driver);
     dp_driver_publication_retry(driver);
     dp_driver_commands_retry(driver);

@@ -4,6 +4,8 @@
 
 #include "daemon/peer/driver_inside.h"
 
+enum { GUESTS_TOLD_MS = 60 * 1000 };
+
 /* The steps of a round that the node has notes of. */
 static void note_phase(dp_driver *driver, const dp_note *what)
 {
@@ -25,9 +27,44 @@ static void note_phase(dp_driver *driver, const dp_note *what)
     }
 }
 
+/* One token makes any number of guests, whose links could fill the history within minutes: a change
+ * of a guest's state is an event of its own once a minute, and the others are counted. */
+static bool is_counted(dp_driver *driver, const dp_note *what)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    uint8_t ignored[32];
+    if (what->code != DP_NOTE_MEMBER || dp_node_admitted(driver->node, &what->peer, ignored)) {
+        return false;
+    }
+    if (driver->guests.told && now < driver->guests.told_ms + GUESTS_TOLD_MS) {
+        driver->guests.changes++;
+        return true;
+    }
+    driver->guests.told = true;
+    driver->guests.told_ms = now;
+    return false;
+}
+
+void dp_driver_guests_tick(dp_driver *driver)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    if (driver->guests.changes == 0 || now < driver->guests.told_ms + GUESTS_TOLD_MS) {
+        return;
+    }
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "guests.changed", 0, NULL,
+                     "peers that are not members linked or left %u times since the last line "
+                     "about one",
+                     driver->guests.changes);
+    driver->guests.changes = 0;
+    driver->guests.told_ms = now;
+}
+
 static void note(dp_driver *driver, const dp_note *what)
 {
     dp_event_log *event_log = driver->daemon->event_log;
+    if (is_counted(driver, what)) {
+        return;
+    }
     dp_event_log_note(event_log, what, dp_driver_peer_name(driver, &what->peer));
     note_phase(driver, what);
     if (what->code == DP_NOTE_EXCHANGE) {

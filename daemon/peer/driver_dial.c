@@ -2,6 +2,7 @@
  * first. */
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,7 +12,8 @@
 enum {
     /* at the same time: members choose the names, and each may block a thread */
     LOOKUPS_MAX = 8,
-    LOOKUP_MS_MAX = 2000 /* then the known addresses are dialled; a late answer is dialled too */
+    LOOKUP_MS_MAX = 2000, /* then the known addresses are dialled; a late answer is dialled too */
+    UNKNOWN_TOLD_MS = 3600 * 1000 /* a node without a network looks a name up every 2 s */
 };
 
 /* A dial that waits until the names among its addresses are known. */
@@ -99,6 +101,27 @@ static void end(lookup *self)
     dp_driver_job_done(driver);
 }
 
+/* Once an hour of each name, and of DP_DRIVER_UNKNOWN_MAX names in all: the history is bounded. */
+static bool is_news(dp_driver *driver, const char *name)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    for (uint32_t i = 0; i < DP_DRIVER_UNKNOWN_MAX; i++) {
+        if (strcmp(driver->unknown[i].name, name) == 0 &&
+            now < driver->unknown[i].told_ms + UNKNOWN_TOLD_MS) {
+            return false;
+        }
+    }
+    const uint32_t at = driver->next_unknown;
+    if (driver->unknown[at].name[0] != '\0' &&
+        now < driver->unknown[at].told_ms + UNKNOWN_TOLD_MS) {
+        return false;
+    }
+    snprintf(driver->unknown[at].name, sizeof driver->unknown[at].name, "%s", name);
+    driver->unknown[at].told_ms = now;
+    driver->next_unknown = (at + 1) % DP_DRIVER_UNKNOWN_MAX;
+    return true;
+}
+
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
 {
     lookup *self = request->data;
@@ -111,7 +134,7 @@ static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo 
         self->n_found += known;
         n += known;
     }
-    if (n == 0 && !driver->closing) {
+    if (n == 0 && !driver->closing && is_news(driver, name->name)) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "name.unknown", 0,
                          self->has_peer ? &self->peer : NULL, "the name %s has no address: %s",
                          name->name, status != 0 ? uv_strerror(status) : "none of a known kind");

@@ -28,7 +28,8 @@ enum {
     DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
     DP_DRIVER_BLOBS_BESIDE =
         2, /* as many as two records list: those of the vote, and the node's own parts */
-    DP_DRIVER_REDIAL_MS = 2000
+    DP_DRIVER_REDIAL_MS = 2000,
+    DP_DRIVER_UNKNOWN_MAX = 16 /* names told an hour: members choose them */
 };
 
 /* Names of the protocol's rows (store/rows.h): one, one per pair exchange with its id in hex, and
@@ -80,6 +81,16 @@ struct dp_driver {
     dp_credential own;         /* from this node's certificate */
     dp_list lookups;           /* of names to dial (driver_dial.c) */
     uint32_t n_lookups;
+    uint32_t next_unknown; /* of these, the one to be replaced next */
+    struct {               /* names that were not found, told once an hour (driver_dial.c) */
+        char name[DP_ADDRESS_NAME_MAX + 1];
+        uint64_t told_ms; /* uv_now */
+    } unknown[DP_DRIVER_UNKNOWN_MAX];
+    struct { /* changes of guests' states since the last event about one (driver_act.c) */
+        uint32_t changes;
+        bool told; /* ever, and when: uv_now */
+        uint64_t told_ms;
+    } guests;
     uint32_t remember_in; /* ticks until addresses of peers are saved */
     uint16_t port;
     bool closing;
@@ -195,7 +206,8 @@ bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, 
                    bool refused);
 void dp_driver_clock_tick(dp_driver *driver);
 
-/* driver_act.c */
+/* driver_act.c; in each tick: logs how often guests linked and left. */
+void dp_driver_guests_tick(dp_driver *driver);
 void dp_driver_act(dp_driver *driver, const dp_action *action);
 
 /* driver_store.c, and driver_restore.c for dp_driver_restore */

@@ -157,6 +157,23 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->held_us = held_us;
 }
 
+static uint64_t now_ms;  /* of the loop */
+static bool is_stranger; /* to the roster: whatever peer is asked for */
+
+uint64_t uv_now(const uv_loop_t *loop)
+{
+    (void)loop;
+    return now_ms;
+}
+
+bool dp_node_admitted(const dp_node *node, const dp_peer *of, uint8_t x_public[32])
+{
+    (void)node;
+    (void)of;
+    (void)x_public;
+    return !is_stranger;
+}
+
 static const dp_peer peer = {{3}};
 static const dp_hash root = {.bytes = {4}};
 
@@ -304,6 +321,32 @@ static void notes_are_written_and_counted(void **state)
     desk_close();
 }
 
+/* Their identities cost nothing: each is told, and 5,000 of them took the place of all history. */
+static void states_of_guests_are_events_once_a_minute_and_counted_otherwise(void **state)
+{
+    dp_driver *driver = desk_open();
+    const dp_event_log *event_log = desk.daemon.event_log;
+    (void)state;
+    is_stranger = true;
+    now_ms = 1000;
+    for (uint32_t i = 0; i < 100; i++) {
+        note(DP_NOTE_MEMBER, "linked");
+        dp_driver_guests_tick(driver);
+    }
+    assert_int_equal(dp_event_log_entries(event_log), 1);
+    now_ms += 60 * 1000;
+    dp_driver_guests_tick(driver);
+    dp_driver_guests_tick(driver);
+    assert_int_equal(dp_event_log_entries(event_log), 2);
+    assert_true(desk_logged("99 times"));
+    is_stranger = false;
+    for (uint32_t i = 0; i < 3; i++) {
+        note(DP_NOTE_MEMBER, "linked");
+    }
+    assert_int_equal(dp_event_log_entries(event_log), 5);
+    desk_close();
+}
+
 static void an_exchange_has_a_row_among_the_rounds_with_what_it_moved(void **state)
 {
     dp_driver *driver = desk_open();
@@ -396,6 +439,7 @@ int main(void)
         cmocka_unit_test(whatever_the_trainer_is_to_do_goes_to_it),
         cmocka_unit_test(durable_actions_go_to_the_store),
         cmocka_unit_test(notes_are_written_and_counted),
+        cmocka_unit_test(states_of_guests_are_events_once_a_minute_and_counted_otherwise),
         cmocka_unit_test(an_exchange_has_a_row_among_the_rounds_with_what_it_moved),
         cmocka_unit_test(notes_and_commands_are_the_phases_of_a_round),
         cmocka_unit_test(a_halt_names_who_voted_twice_or_the_two_forks),

@@ -148,6 +148,40 @@ static void a_name_without_an_address_is_told_and_the_others_are_dialled(void **
     desk_close();
 }
 
+/* Look up this name of nobody known, which has no address. */
+static void miss(dp_driver *driver, const char *name)
+{
+    const dp_addr addr = name_addr(name, 71);
+    dp_driver_dial(driver, NULL, &addr, 1);
+    resolve(0, 0);
+    net.n_asked = 0;
+}
+
+/* Offline for a night, a line every two seconds took the place of all history. */
+static void a_name_without_an_address_is_told_once_an_hour(void **state)
+{
+    dp_driver *driver = open_net();
+    const dp_event_log *event_log = desk.daemon.event_log;
+    char name[32];
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        miss(driver, "gone.example");
+        net.now_ms += 2000;
+    }
+    assert_int_equal(dp_event_log_entries(event_log), 1);
+    miss(driver, "other.example");
+    assert_int_equal(dp_event_log_entries(event_log), 2);
+    net.now_ms += 3600 * 1000;
+    miss(driver, "gone.example");
+    assert_int_equal(dp_event_log_entries(event_log), 3);
+    for (uint32_t i = 0; i < 2 * DP_DRIVER_UNKNOWN_MAX; i++) { /* Of a member that names many. */
+        snprintf(name, sizeof name, "%u.example", i);
+        miss(driver, name);
+    }
+    assert_int_equal(dp_event_log_entries(event_log), 2 + DP_DRIVER_UNKNOWN_MAX);
+    desk_close();
+}
+
 static void one_peer_is_looked_up_once_at_a_time(void **state)
 {
     dp_driver *driver = open_net();
@@ -269,6 +303,7 @@ int main(void)
         cmocka_unit_test(addresses_without_names_are_dialled_at_once),
         cmocka_unit_test(names_are_looked_up_first_and_keep_their_place_and_port),
         cmocka_unit_test(a_name_without_an_address_is_told_and_the_others_are_dialled),
+        cmocka_unit_test(a_name_without_an_address_is_told_once_an_hour),
         cmocka_unit_test(one_peer_is_looked_up_once_at_a_time),
         cmocka_unit_test(a_resolver_that_is_slow_delays_the_other_addresses_for_two_seconds),
         cmocka_unit_test(beyond_eight_names_and_without_memory_only_plain_addresses_are_dialled),
