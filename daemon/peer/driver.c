@@ -380,6 +380,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
     if (view->running) {
         dp_node_look(driver->node, &view->node);
         view->keep = dp_node_keep(driver->node, view->node.round + 1);
+        view->uncounted = driver->published_round > view->node.round;
     }
 }
 

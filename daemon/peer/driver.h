@@ -65,6 +65,7 @@ typedef struct dp_driver_view {
     uint64_t elements;
     const char *device;  /* the device that computes; "": none, or not known */
     bool training;       /* it has the command to train; otherwise the two rates below are 0 */
+    bool uncounted;      /* no record has decided the round of its last publication yet */
     double tokens_per_s; /* 0: unknown */
     /* of the last outer step, in updates (compute/outer/consensus.h); 0: unknown */
     double outer_reach;

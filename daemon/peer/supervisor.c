@@ -126,13 +126,15 @@ const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uin
                                   uint64_t limit_ms)
 {
     dp_driver_view view = {0};
-    bool external = false;
+    bool works = true;
     if (daemon->driver != NULL) {
         const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
         dp_driver_look(daemon->driver, &view);
-        external = manifest != NULL && dp_manifest_external(manifest);
+        /* In a run of any model it trains while it has a script, or the last steps of one. */
+        works = manifest == NULL || !dp_manifest_external(manifest) || view.training ||
+                view.uncounted;
     }
-    if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer || external ||
+    if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer || !works ||
         strcmp(view.trainer, "up") != 0) {
         return "drained: no round is open";
     }

@@ -23,7 +23,8 @@ DP_MUST dp_status dp_supervisor_open(dp_supervisor **supervisor, dp_daemon *daem
 bool dp_supervisor_drain(dp_supervisor *supervisor, const char *cause);
 /* May a draining node end now? NULL: not yet. Otherwise the reason: a round has counted its work
  * (counted: the number of rounds that had counted it when the drain began), there is no round to
- * wait for (idle, paused, gossip, no trainer, no script), or the time is over. */
+ * wait for (idle, paused, gossip, an observer, no trainer; in a run of any model: neither a script
+ * nor work of one that is not counted yet), or the time is over. */
 const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
                                   uint64_t limit_ms);
 /* The number of rounds that have counted this node. */

@@ -87,6 +87,26 @@ class Script(ScriptTest):
         wait_for(lambda: self.founder.ask("audit")["samples"] == 3000 * 32, 20, f"all of it is counted: {self.founder.ask('audit')}")
         self.assertIn("script.down", self.founder.tail(200))
 
+    def test_a_drain_lets_the_round_under_way_count_the_work_of_the_script(self):
+        """In rounds of 4 s, with a script that goes on, and then with one that has ended in the middle of its round."""
+        node, _ = self.founds_any(SPIRALS.replace("time: 0.5, steps_max: 200", "time: 4, steps_max: 1000000"), self.model, "slow")
+        endless = self.script(node)
+        wait_for(lambda: node.run().get("loss"), 30, "it takes steps")
+        told = node.ask("drain")
+        self.assertEqual((told["counted"], told["text"]), (True, "drained: this node's work is counted"))
+        self.assertEqual(node.process.wait(10), 0)
+        endless.kill()
+        node.start()
+        before = wait_for(lambda: node.run().get("trainer") == "up" and node.ask("audit")["samples"], 30, "its samples are counted")
+        self.assertEqual(self.script(node, "--steps", str(STEPS), "--quiet").wait(30), 0)
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(30), 0)
+        self.assertIn("drained: this node's work is counted", node.tail(20))
+        node.start()
+        self.assertEqual(wait_for(lambda: node.run().get("trainer") == "up" and node.ask("audit")["samples"], 30, "it is back"),
+                         before + STEPS * 32)
+        self.counts_nothing_twice(node)
+
     def rounds_that(self, node, event):
         return {entry["round"] for entry in node.lines("logs", "-n", "2000") if entry.get("name") == event}
 

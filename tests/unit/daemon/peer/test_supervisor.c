@@ -204,13 +204,34 @@ static void a_node_may_end_when_its_work_is_counted_or_nothing_counts_it(void **
     desk.config.observer = true;
     assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), no_round));
     desk.config.observer = false;
-    desk.driver->manifest.arch = DP_ARCH_EXTERNAL; /* No script works here. */
-    assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), no_round));
-    desk.driver->manifest.arch = DP_ARCH_GPT2;
     desk.daemon.driver = NULL; /* Idle. */
     assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 0, 0, limit_ms), no_round));
     assert_int_equal(dp_supervisor_counted(&desk.daemon), 0);
     desk_close();
+}
+
+static void in_a_run_of_any_model_a_node_waits_for_the_work_of_its_script(void **state)
+{
+    const uint64_t limit_ms = 1000;
+    (void)state;
+    bench_open();
+    desk.driver->manifest.arch = DP_ARCH_EXTERNAL;
+    assert_non_null(
+        strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), "no round is open"));
+    view.script_pid = 812;
+    view.training = true;
+    assert_null(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms));
+    view.script_pid = 0; /* It has ended, and its last steps are not published yet, */
+    assert_null(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms));
+    view.training = false; /* ... and now they are. */
+    view.uncounted = true;
+    assert_null(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms));
+    view.uncounted = false;
+    view.counted++;
+    view.training = true; /* The next script works. */
+    assert_non_null(
+        strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), "this node's work is counted"));
+    bench_close();
 }
 
 static void draining_asks_for_time_and_ends_with_the_next_counted_round(void **state)
@@ -296,6 +317,7 @@ int main(void)
         cmocka_unit_test(the_watchdog_of_another_process_is_not_fed),
         cmocka_unit_test(names_that_are_no_socket_are_not_told_anything),
         cmocka_unit_test(a_node_may_end_when_its_work_is_counted_or_nothing_counts_it),
+        cmocka_unit_test(in_a_run_of_any_model_a_node_waits_for_the_work_of_its_script),
         cmocka_unit_test(draining_asks_for_time_and_ends_with_the_next_counted_round),
         cmocka_unit_test(a_node_with_nothing_to_wait_for_ends_without_a_word),
         cmocka_unit_test(the_file_of_a_machine_that_goes_away_is_seen),
