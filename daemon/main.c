@@ -33,6 +33,7 @@ enum {
     EXIT_CANTCREATE = 73,
     EXIT_IO = 74,
     EXIT_TEMPORARY = 75,
+    EXIT_NEWER = 76,
     EXIT_DENIED = 77,
     EXIT_CONFIG = 78,
     SIGNALS = 3, /* signals that end the daemon, or reopen the log */
@@ -57,7 +58,7 @@ static int exit_of(dp_status status)
     case DP_NOSPACE:
         return EXIT_IO;
     case DP_VERSION:
-        return 76;
+        return EXIT_NEWER;
     case DP_UNSUPPORTED:
         return EXIT_CONFIG;
     default:

@@ -239,6 +239,17 @@ class WithoutDaemon(SystemTest):
         self.assertGreater(len(used), 8)
         self.assertLessEqual(used, {int(word) for word in re.findall(r"\b(\d+) [a-z]", told)})
 
+    def test_the_manual_has_every_exit_status_of_the_daemon(self):
+        with open(os.path.join(ROOT, "daemon", "main.c"), encoding="utf-8") as file:
+            used = {int(word) for word in re.findall(r"\bEXIT_[A-Z]+ = (\d+)", file.read())}
+        for path in sources("daemon"): # Ends of the daemon outside of its main.
+            with open(path, encoding="utf-8") as file:
+                used |= {int(word) for word in re.findall(r"\bdp_daemon_end\([^,;]*, (\d+),", file.read())}
+        with open(os.path.join(ROOT, "docs", "man", "dpnoded.8"), encoding="utf-8") as file:
+            told = file.read().split('.SH "EXIT STATUS"\n')[1].split("\n.SH ")[0]
+        self.assertGreater(len(used), 7)
+        self.assertEqual(used, {int(word) for word in re.findall(r"\b(\d+) (?!and\b)[a-z]", told)})
+
     def test_the_manual_of_the_page_has_its_options(self):
         web = os.path.join(BINARIES, "dpnode-web")
         if not os.access(web, os.X_OK):
