@@ -190,7 +190,7 @@ class Web(SystemTest):
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not here")
     def test_each_alert_fires_in_its_case_and_none_for_a_node_that_is_well(self):
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "prometheus")
-        for words in (("check", "config", "scrape.yml"), ("test", "rules", "alerts_test.yml")):
+        for words in (("check", "config", "scrape.yml"), ("test", "rules", "alerts_test.yml", "alerts_long_test.yml")):
             done = subprocess.run(["promtool", *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         with open(os.path.join(folder, "alerts.yml"), encoding="utf-8") as file:
