@@ -215,5 +215,25 @@ class Release(unittest.TestCase):
         self.assertLessEqual(needed, set(re.findall(r"\blib[a-z0-9]+-dev\b", image)))
 
 
+class Image(SystemTest):
+    @unittest.skipIf(shutil.which("dpkg-query") is None, "no dpkg-query")
+    def test_the_image_can_configure_the_build_with_the_programs_of_its_packages(self):
+        with open(os.path.join(ROOT, "docker", "Dockerfile"), encoding="utf-8") as file:
+            packages = re.search(r"apt-get install -y --no-install-recommends ([^&]*)", file.read()).group(1).replace("\\", "").split()
+        # What gcc and pkg-config depend on, besides.
+        listed = subprocess.run(["dpkg-query", "-L", "binutils", "pkgconf", *packages], capture_output=True, text=True, timeout=60, check=False)
+        if listed.returncode != 0:
+            self.skipTest(listed.stderr)
+        tools = os.path.join(self.folder.path, "tools")
+        os.mkdir(tools)
+        for path in set(re.findall(r"^/usr/bin/.+", listed.stdout, re.MULTILINE)):
+            os.symlink(path, os.path.join(tools, os.path.basename(path)))
+        hidden = ";".join([*os.environ["PATH"].split(":"), "/usr/bin", "/bin", "/usr/local/bin"])
+        done = subprocess.run([os.path.join(tools, "cmake"), "-G", "Ninja", "-S", ROOT, "-B", self.folder.path + "/build",
+                               "-DCMAKE_BUILD_TYPE=Release", "-DDPNODE_CUDA=OFF", "-DCMAKE_IGNORE_PATH=" + hidden],
+                              env={"PATH": tools, "HOME": self.folder.path}, capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 if __name__ == "__main__":
     systemtest.main()
