@@ -215,6 +215,43 @@ class Release(unittest.TestCase):
         self.assertLessEqual(needed, set(re.findall(r"\blib[a-z0-9]+-dev\b", image)))
 
 
+class Upgrade(SystemTest):
+    """apt's plan for the commands of docs/OPERATIONS.md, on a machine with dpnode and dpnode-cuda."""
+
+    def stub(self, name, version):
+        """The control fields of a package without files, with its dependency on another one of ours, and the package."""
+        with open(os.path.join(ROOT, "debian", "control"), encoding="utf-8") as file:
+            depends = re.search(rf"^Package: {name}\n(?:.+\n)*?Depends: (.*)", file.read(), re.MULTILINE).group(1)
+        ours = [word.replace("${binary:Version}", version) for word in depends.split(", ") if word.startswith("dpnode")]
+        text = f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: a <a@b.example>\nDescription: a\n" + \
+            "".join(f"Depends: {word}\n" for word in ours)
+        os.makedirs(os.path.join(self.folder.path, name, "DEBIAN"), exist_ok=True)
+        self.file(name + "/DEBIAN/control", text)
+        subprocess.run(["dpkg-deb", "-b", name, f"{name}_{version}_all.deb"], cwd=self.folder.path, check=True, capture_output=True, timeout=60)
+        return text + "Status: install ok installed\n\n"
+
+    def plan(self, words):
+        """What apt would do by the words, as a shell in the folder of the packages sees them."""
+        options = [f"-o{key}={self.folder.path}/{place}" for key, place in
+                   (("Dir::State", "state"), ("Dir::State::status", "status"), ("Dir::Cache", "cache"), ("Dir::Etc", "etc"))]
+        done = subprocess.run(["sh", "-c", f'apt-get -s "$@" install {words}', "sh", *options], cwd=self.folder.path,
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return sorted(line[:line.index("[") - 1] for line in done.stdout.splitlines() if line.startswith(("Inst ", "Remv ")))
+
+    @unittest.skipIf(shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None, "no apt-get or no dpkg-deb")
+    def test_the_documented_upgrade_keeps_the_plugin(self):
+        names = ("dpnode", "dpnode-cuda")
+        self.file("status", "".join([self.stub(name, "1") for name in names]))
+        for name in names:
+            os.remove(os.path.join(self.folder.path, f"{name}_1_all.deb"))
+            self.stub(name, "2")
+        with open(os.path.join(ROOT, "docs", "OPERATIONS.md"), encoding="utf-8") as file:
+            commands = re.findall(r"^sudo apt install ([^#\n]*)", file.read(), re.MULTILINE)
+        self.assertEqual([self.plan(words) for words in commands],
+                         [["Inst dpnode", "Remv dpnode-cuda"], ["Inst dpnode", "Inst dpnode-cuda"]])
+
+
 class Image(SystemTest):
     @unittest.skipIf(shutil.which("dpkg-query") is None, "no dpkg-query")
     def test_the_image_can_configure_the_build_with_the_programs_of_its_packages(self):
