@@ -215,6 +215,57 @@ class Release(unittest.TestCase):
         self.assertLessEqual(needed, set(re.findall(r"\blib[a-z0-9]+-dev\b", image)))
 
 
+@unittest.skipIf(shutil.which("git") is None, "no git")
+class Packages(SystemTest):
+    """script/package in a repository of its own, with played compilers and packagers."""
+    FILES = (".gitignore", "script/package", "debian/changelog", "python/pyproject.toml", "compute/cuda/find_nvcc.cmake")
+
+    def setUp(self):
+        super().setUp()
+        tools = os.path.join(self.folder.path, "tools")
+        os.mkdir(tools)
+        for name in ("cmake", "ninja", "objdump", "strip", "dpkg-buildpackage", "dh", "dh_python3", "lintian", "python3"):
+            os.chmod(self.file("tools/" + name, "#!/bin/sh\n"), 0o755)
+        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "GIT_CONFIG_GLOBAL": "/dev/null"}
+        self.tree = os.path.join(self.folder.path, "tree")
+        for name in self.FILES:
+            os.makedirs(os.path.join(self.tree, os.path.dirname(name)), exist_ok=True)
+            shutil.copy(os.path.join(ROOT, name), os.path.join(self.tree, name))
+        self.git("init", "-q")
+
+    def git(self, *words, **environment):
+        return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.example", *words], cwd=self.tree, check=True, timeout=60,
+                              env={**self.environment, **environment}, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, date):
+        """Its hash."""
+        self.git("add", ".")
+        self.git("commit", "-q", "--allow-empty", "-m", "a", GIT_COMMITTER_DATE=date)
+        return self.git("rev-parse", "--short=8", "HEAD")
+
+    def version(self, kind, place, pattern):
+        """The version that this kind of package gets."""
+        subprocess.run([os.path.join(self.tree, "script", "package"), kind], env=self.environment, capture_output=True, timeout=60, check=False)
+        with open(os.path.join(self.tree, "build", "package", place), encoding="utf-8") as file:
+            return re.search(pattern, file.read(), re.MULTILINE).group(1)
+
+    def versions(self):
+        deb = self.version("deb", "dpnode/debian/changelog", r"^dpnode \((.*)\)")
+        self.assertEqual(self.version("wheel", "python/pyproject.toml", r'^version = "(.*)"'), deb)
+        return deb
+
+    def test_a_later_commit_makes_a_later_version_and_a_tag_the_version_of_the_tree(self):
+        with open(os.path.join(ROOT, "debian", "changelog"), encoding="utf-8") as file:
+            plain = re.match(r"dpnode \((.*)\)", file.read()).group(1)
+        first = self.commit("2026-11-30T23:59:59+0100")
+        self.assertEqual(self.versions(), f"{plain}+git20261130225959.{first}")
+        second = self.commit("2026-11-30T23:00:00+0000")
+        self.assertEqual(self.versions(), f"{plain}+git20261130230000.{second}")
+        self.assertEqual(self.versions(), f"{plain}+git20261130230000.{second}") # the same commit again
+        self.git("tag", "v" + plain)
+        self.assertEqual(self.versions(), plain)
+
+
 class Upgrade(SystemTest):
     """apt's plan for the commands of docs/OPERATIONS.md, on a machine with dpnode and dpnode-cuda."""
 
