@@ -326,6 +326,11 @@ static int open_started(const dp_cmd *cmd, dp_client *client, dp_control_error *
     return open ? 0 : error->exit;
 }
 
+static bool is_up(const dp_cmd *cmd)
+{
+    return strcmp(cmd->verb->name, "up") == 0;
+}
+
 /* Has the environment something to say to the daemon, which does not reach a unit? join reads
  * DPNODE_TOKEN itself. */
 static bool environment_speaks(bool up)
@@ -339,21 +344,39 @@ static bool environment_speaks(bool up)
     return false;
 }
 
-/* Would the daemon be that of the machine: root's, at the standard places? */
-static bool is_of_the_machine(const dp_cmd *cmd)
+/* Asks the systemd to which the daemon at the standard places belongs: the machine's, for root, or
+ * that of this user. */
+static dp_unit_start ask_systemd(const dp_cmd *cmd, dp_control_error *error)
 {
-    return geteuid() == 0 && strcmp(cmd->socket, DP_PATH_SYSTEM_SOCKET) == 0 &&
-           dp_cmd_option(cmd, "dir") == NULL && dp_cmd_option(cmd, "listen") == NULL &&
-           !environment_speaks(strcmp(cmd->verb->name, "up") == 0);
+    char managed[DP_CLI_PATH_MAX];
+    if (dp_cmd_option(cmd, "dir") != NULL || dp_cmd_option(cmd, "listen") != NULL ||
+        environment_speaks(is_up(cmd))) {
+        return DP_UNIT_NONE;
+    }
+    if (geteuid() == 0) {
+        return strcmp(cmd->socket, DP_PATH_SYSTEM_SOCKET) == 0
+                   ? dp_start_unit(DP_UNIT_OF_MACHINE, DP_UNIT_MANAGED, error)
+                   : DP_UNIT_NONE;
+    }
+    const char *const run = getenv("XDG_RUNTIME_DIR"); /* NOLINT(concurrency-mt-unsafe) */
+    if (run == NULL || cmd->socket_given) {
+        return DP_UNIT_NONE;
+    }
+    snprintf(managed, sizeof managed, "%s/systemd", run);
+    return dp_start_unit(DP_UNIT_OF_USER, managed, error);
 }
 
-/* Starts the unit of the machine's daemon and waits until it has read its store. */
+/* Starts the daemon's unit and waits until it has read its store. */
 static dp_unit_start start_unit(const dp_cmd *cmd, dp_control_error *error)
 {
     const struct timespec pause = {.tv_nsec = ASK_EVERY_MS * 1000000L};
-    const dp_unit_start unit =
-        is_of_the_machine(cmd) ? dp_start_unit(DP_UNIT_MANAGED, error) : DP_UNIT_NONE;
+    const dp_unit_start unit = ask_systemd(cmd, error);
     const uint64_t until = now_ms() + DP_START_MS_MAX;
+    if (unit == DP_UNIT_STARTED && geteuid() == 0 && !is_up(cmd) &&
+        dp_start_unit_disabled(DP_UNIT_OF_MACHINE)) {
+        fprintf(stderr, "The node does not start with the machine, since its unit is not enabled; "
+                        "to change that: systemctl enable dpnoded\n");
+    }
     while (unit == DP_UNIT_STARTED && now_ms() < until &&
            ask_standing(cmd->socket, HELLO_MS, error) == STANDING_STARTS) {
         nanosleep(&pause, NULL);
@@ -402,7 +425,7 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
                             .finds_dir = finds_dir,
                             .finds_socket = !cmd->socket_given,
                             .detach = true,
-                            .by_environment = strcmp(cmd->verb->name, "up") == 0};
+                            .by_environment = is_up(cmd)};
     pid_t pid = 0;
     const int status = dp_start_daemon(&start, &pid, error);
     if (status != 0) {

@@ -1,4 +1,4 @@
-/* The start of the machine's unit, by a played systemctl. */
+/* The start of the unit of the machine or of a user, by a played systemctl. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,19 +48,55 @@ static int teardown(void **state)
     return 0;
 }
 
-static void a_unit_is_started_by_its_name(void **state)
+/* The words of the last systemctl. */
+static void assert_asked(const char *words)
 {
-    (void)state;
     char path[TEMPDIR_FILE_MAX];
     char asked[64] = {0};
-    dp_control_error error = {0};
-    play("exit 0");
-    assert_int_equal(dp_start_unit(dir.path, &error), DP_UNIT_STARTED);
     FILE *file = fopen(tempdir_file(&dir, "asked", path), "re");
     assert_non_null(file);
     assert_non_null(fgets(asked, sizeof asked, file));
     fclose(file);
-    assert_string_equal(asked, "start dpnoded.service\n");
+    assert_string_equal(asked, words);
+}
+
+static void a_unit_is_started_by_its_name(void **state)
+{
+    (void)state;
+    dp_control_error error = {0};
+    play("exit 0");
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_MACHINE, dir.path, &error), DP_UNIT_STARTED);
+    assert_asked("--system start dpnoded.service\n");
+}
+
+static void a_unit_of_a_user_is_started_if_it_is_enabled(void **state)
+{
+    (void)state;
+    dp_control_error error = {0};
+    play("if [ $2 = is-enabled ]; then echo enabled; fi");
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_USER, dir.path, &error), DP_UNIT_STARTED);
+    assert_asked("--user start dpnoded.service\n");
+    play("if [ $2 = is-enabled ]; then echo enabled; else exit 1; fi");
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_USER, dir.path, &error), DP_UNIT_FAILED);
+    assert_non_null(strstr(error.fix, "journalctl --user -u dpnoded"));
+    play("echo disabled; exit 1");
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_USER, dir.path, &error), DP_UNIT_NONE);
+    assert_asked("--user is-enabled dpnoded.service\n");
+    play("echo 'Failed to connect to bus' >&2; exit 1"); /* as of su, which starts no manager */
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_USER, dir.path, &error), DP_UNIT_NONE);
+}
+
+/* As after cmake --install, which enables none. */
+static void a_unit_that_does_not_start_with_the_machine_is_told_from_one_that_does(void **state)
+{
+    (void)state;
+    play("echo disabled; exit 1");
+    assert_true(dp_start_unit_disabled(DP_UNIT_OF_MACHINE));
+    assert_asked("--system is-enabled dpnoded.service\n");
+    play("echo enabled");
+    assert_false(dp_start_unit_disabled(DP_UNIT_OF_MACHINE));
+    play("exit 1");
+    assert_false(dp_start_unit_disabled(DP_UNIT_OF_MACHINE));
 }
 
 static void without_systemd_or_its_unit_the_daemon_is_started_otherwise(void **state)
@@ -69,9 +105,10 @@ static void without_systemd_or_its_unit_the_daemon_is_started_otherwise(void **s
     char none[TEMPDIR_FILE_MAX];
     dp_control_error error = {0};
     play("exit 0");
-    assert_int_equal(dp_start_unit(tempdir_file(&dir, "none", none), &error), DP_UNIT_NONE);
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_MACHINE, tempdir_file(&dir, "none", none), &error),
+                     DP_UNIT_NONE);
     play("echo 'Failed to start dpnoded.service: Unit dpnoded.service not found.' >&2; exit 5");
-    assert_int_equal(dp_start_unit(dir.path, &error), DP_UNIT_NONE);
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_MACHINE, dir.path, &error), DP_UNIT_NONE);
     assert_string_equal(error.code, "");
 }
 
@@ -80,7 +117,7 @@ static void a_unit_that_does_not_start_is_named_with_its_log(void **state)
     (void)state;
     dp_control_error error = {0};
     play("echo 'Job for dpnoded.service failed.' >&2; exit 1");
-    assert_int_equal(dp_start_unit(dir.path, &error), DP_UNIT_FAILED);
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_MACHINE, dir.path, &error), DP_UNIT_FAILED);
     assert_string_equal(error.code, "E0106");
     assert_int_equal(error.exit, DP_EXIT_SOFTWARE);
     assert_non_null(strstr(error.why, "Job for dpnoded.service failed."));
@@ -93,20 +130,25 @@ static void a_user_that_does_not_exist_is_named_with_the_command_that_makes_it(v
     (void)state;
     dp_control_error error = {0};
     play("if [ $1 = show ]; then echo no-such-user-7; else exit 1; fi");
-    assert_int_equal(dp_start_unit(dir.path, &error), DP_UNIT_FAILED);
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_MACHINE, dir.path, &error), DP_UNIT_FAILED);
     assert_string_equal(error.code, "E0114");
     assert_int_equal(error.exit, DP_EXIT_CONFIG);
     assert_non_null(strstr(error.why, "runs as user no-such-user-7"));
     assert_string_equal(error.fix, "sudo useradd --system --user-group --home-dir /var/lib/dpnode "
                                    "no-such-user-7");
     play("if [ $1 = show ]; then echo root; fi");
-    assert_int_equal(dp_start_unit(dir.path, &error), DP_UNIT_STARTED);
+    assert_int_equal(dp_start_unit(DP_UNIT_OF_MACHINE, dir.path, &error), DP_UNIT_STARTED);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_unit_is_started_by_its_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_unit_of_a_user_is_started_if_it_is_enabled, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(
+            a_unit_that_does_not_start_with_the_machine_is_told_from_one_that_does, setup,
+            teardown),
         cmocka_unit_test_setup_teardown(without_systemd_or_its_unit_the_daemon_is_started_otherwise,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_unit_that_does_not_start_is_named_with_its_log, setup,
