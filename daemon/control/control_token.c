@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "daemon/control/control.h"
+#include "daemon/control/first_start.h"
 #include "daemon/control/reply.h"
 #include "daemon/host/issued.h"
 #include "daemon/peer/driver.h"
@@ -285,6 +286,7 @@ static void revoke_token(const token_job *self, const known *all)
             "this token is not revoked", why.text);
         return;
     }
+    dp_first_start_revoked(self->daemon->first_start);
     dp_hex(dp_view_of(order.invite.bytes, sizeof order.invite.bytes), text);
     dp_event_log_add(self->daemon->event_log, DP_LOG_WARN, "token.revoked", 0, NULL,
                      "token %s is revoked by this node's owner%s", text,

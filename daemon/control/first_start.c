@@ -434,6 +434,13 @@ static bool names_a_linked_voter(const dp_driver *driver, const dp_invite *invit
     return n_all <= n_own;
 }
 
+/* Nobody joins by it any more, or from the next record on. */
+static bool is_revoked(const dp_first_start *start, const dp_invite_id *id)
+{
+    const dp_node *const node = dp_driver_node(start->daemon->driver);
+    return node != NULL && dp_node_invite(node, id) != DP_INVITE_STANDS;
+}
+
 /* Keeps an invite of this run in the file that is valid for long enough, and names other nodes when
  * there are some. invite: of the file; NULL: it has none. */
 static void keep_invite(dp_first_start *start, int error, const token_text *token,
@@ -445,6 +452,7 @@ static void keep_invite(dp_first_start *start, int error, const token_text *toke
                                      "7d",     "--socket", start->daemon->config->socket,
                                      NULL};
     _Static_assert(DP_FIRST_START_INVITE_DAYS == 7, "as in the arguments");
+    dp_credential credential;
     dp_driver_view view;
     dp_driver_look(start->daemon->driver, &view);
     if (!view.running) {
@@ -453,8 +461,10 @@ static void keep_invite(dp_first_start *start, int error, const token_text *toke
     }
     const bool own =
         invite != NULL && memcmp(invite->run.bytes, facts->run.bytes, sizeof facts->run.bytes) == 0;
-    const bool lasts = own && invite->psk_epoch == facts->psk_epoch &&
-                       dp_invite_check(invite, dp_unix_ms() + INVITE_HALF_MS, NULL, NULL) == DP_OK;
+    const bool lasts =
+        own && invite->psk_epoch == facts->psk_epoch &&
+        dp_invite_check(invite, dp_unix_ms() + INVITE_HALF_MS, &credential, NULL) == DP_OK &&
+        !is_revoked(start, &credential.invite);
     const bool alone = lasts && names_no_other(start->daemon->driver, invite);
     const bool has_root = dp_daemon_root_of(start->daemon, facts->root) != NULL;
     const bool good = lasts && names_a_linked_voter(start->daemon->driver, invite);
@@ -550,6 +560,13 @@ void dp_first_start_failed(dp_first_start *start, const dp_control_error *error)
     if (start != NULL && !start->entered) {
         set_problem(start, DP_LOG_ERROR, "join.failed", error);
         look_later(start, next_wait_ms(start));
+    }
+}
+
+void dp_first_start_revoked(dp_first_start *start)
+{
+    if (start != NULL && start->entered && !start->tool_runs) {
+        look_later(start, 0);
     }
 }
 

@@ -15,7 +15,9 @@ enum {
     DP_FIRST_START_LOOK_MS = 500, /* interval of checks for the file, and for the end of a try */
     DP_FIRST_START_AGAIN_MS_MAX =
         60000, /* longest wait between tries that failed; each try doubles the wait */
-    DP_FIRST_START_INVITE_DAYS = 7 /* of the invite in the file, replaced after half of them */
+    DP_FIRST_START_INVITE_DAYS =
+        7 /* of the invite in the file, replaced after half of them, or when it is
+                                      revoked */
 };
 
 /* Does nothing if none of the settings is given. A node in a run never joins or creates another
@@ -34,6 +36,10 @@ void dp_first_start_failed(dp_first_start *start, const dp_control_error *error)
  * its hash in the file token.left of the directory, since the order outlives the daemon. False:
  * there is no token, or it was left before. Accepts NULL. */
 bool dp_first_start_left(dp_first_start *start);
+
+/* An invite of the run was revoked here. If the file has that one, it is replaced now. Accepts
+ * NULL. */
+void dp_first_start_revoked(dp_first_start *start);
 
 /* The reason why the last try failed, why the node waits, or why the token is not used; NULL: none.
  * Borrowed until the next turn of the loop. Accepts NULL. */

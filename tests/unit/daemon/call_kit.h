@@ -44,6 +44,7 @@ static struct {
     dp_control_error problem; /* of the first start; code "": none */
     bool tries;               /* the first start has no problem so far, and no run */
     uint32_t n_lefts;         /* of it */
+    uint32_t n_revoked;       /* invites of which it has heard */
     bool has_token;           /* it would use one */
 } call_kit;
 
@@ -59,6 +60,12 @@ const dp_control_error *dp_first_start_problem(const dp_first_start *start)
 {
     (void)start;
     return call_kit.problem.code[0] != '\0' ? &call_kit.problem : NULL;
+}
+
+void dp_first_start_revoked(dp_first_start *start)
+{
+    (void)start;
+    call_kit.n_revoked++;
 }
 
 bool dp_first_start_left(dp_first_start *start)

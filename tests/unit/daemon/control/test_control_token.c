@@ -154,6 +154,7 @@ static void a_token_is_revoked_by_how_its_id_begins(void **state)
     assert_string_equal(text_at(call_body(), "text"), "one more waits");
     assert_int_equal(number_at(dp_pack_key(call_body(), "token"), "members_count"), 1);
     assert_true(desk_logged("token.revoked") && desk_logged("with the members that joined by it"));
+    assert_int_equal(call_kit.n_revoked, 1);
     call_close();
 }
 
@@ -210,6 +211,7 @@ static void a_refusal_of_the_node_names_the_fix(void **state)
     call_wait();
     assert_true(call_failed("E0213", 77));
     assert_false(desk_logged("token.revoked"));
+    assert_int_equal(call_kit.n_revoked, 0);
     call_close();
 }
 
