@@ -5,6 +5,7 @@ capabilities; variables with $(NAME); names of pods that lead to their newest ad
 SIGKILL after the time of grace; a container that ends is started again in its pod. What it does not: limits of memory and processors, seccomp, the
 real kubelet, scheduler and API server. Needs root, and what netlab.sh needs."""
 
+import concurrent.futures
 import os
 import re
 import shlex
@@ -279,13 +280,22 @@ class Cluster:
                  f"{pod.name} has started: {pod.tail()}")
         wait_for(pod.ready, seconds, f"{pod.name} is ready: {pod.tail()}")
 
+    def ordered(self):
+        """The controller makes a pod when all lower ones are ready, and ends one when all higher ones have ended."""
+        return self.chart.set["podManagementPolicy"] == "OrderedReady"
+
+    def make(self, pod, seconds=120):
+        """The controller makes a pod that is not there."""
+        for lower in self.pods[:self.pods.index(pod)] if self.ordered() else []:
+            self.wait_ready(lower, seconds)
+        return pod.start()
+
     def scale(self, count, seconds=120):
-        """One after the other, upwards when the one before is ready, downwards when the one above has ended."""
-        assert self.chart.set["podManagementPolicy"] == "OrderedReady"
-        for number in range(len(self.running()), count):
-            self.wait_ready(self.pod(number).start(), seconds)
-        for pod in reversed(self.running()[count:]):
-            pod.stop()
+        for pod in [self.make(self.pod(number), seconds) for number in range(len(self.running()), count)]:
+            self.wait_ready(pod, seconds)
+        away = self.running()[count:][::-1]
+        with concurrent.futures.ThreadPoolExecutor(1 if self.ordered() else len(away) or 1) as stops:
+            list(stops.map(Pod.stop, away))
 
     def roll(self, seconds=120):
         """A rolling update: from the last pod to the first, each ready before the next is stopped."""

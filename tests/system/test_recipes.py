@@ -61,7 +61,7 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(voters, 3)
         away = self.chart.one("PodDisruptionBudget")["spec"]["maxUnavailable"]
         self.assertGreater(voters - away, voters // 2)
-        self.assertEqual(self.chart.set["podManagementPolicy"], "OrderedReady")
+        self.assertEqual(self.chart.set["podManagementPolicy"], "Parallel")
 
     def test_a_pod_may_do_little(self):
         context = self.chart.pod["securityContext"]

@@ -71,6 +71,17 @@ class Life(StatefulSet):
             self.assertGreaterEqual(record["listed"], PODS - 2, record)
         self.one_run_of_five(ids)
 
+    def test_4_a_paused_pod_keeps_no_other_from_being_made_again(self):
+        pod = self.cluster.pods[4]
+        before = pod.ask("status")["id"]
+        self.first.ask("pause")
+        wait_for(lambda: not self.first.ready(), PATIENCE_S, "it does not train")
+        self.stopped_orderly(pod.stop())
+        self.cluster.wait_ready(self.cluster.make(pod, PATIENCE_S), PATIENCE_S)
+        self.assertEqual(pod.ask("status")["id"], before)
+        self.first.ask("resume")
+        self.all_counted()
+
     def test_4_killed_one_after_the_other_they_return(self):
         ids = [pod.ask("status")["id"] for pod in self.pods()]
         begin = self.all_counted()
