@@ -63,6 +63,9 @@ class Kubernetes(unittest.TestCase):
         self.assertGreater(voters - away, voters // 2)
         self.assertEqual(self.chart.set["podManagementPolicy"], "Parallel")
 
+    def test_no_process_has_a_token_among_its_words(self):
+        self.assertNotRegex(text_of("kubernetes", "invite"), r"exec (echo|printf)")
+
     def test_a_pod_may_do_little(self):
         context = self.chart.pod["securityContext"]
         user = int(re.search(r"^USER (\d+):\1$", text_of("..", "docker", "Dockerfile"), re.MULTILINE).group(1))
