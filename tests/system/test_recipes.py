@@ -244,10 +244,10 @@ class Slurm(Job):
         with open(self.asked, encoding="utf-8") as file:
             return "requeue 17_2\n" in file.readlines()
 
-    def sbatch(self):
+    def sbatch(self, **variables):
         self.begin([self.SCRIPT], SLURM_JOB_NAME="nodes", SLURM_JOB_ID="19", SLURM_ARRAY_JOB_ID="17", SLURM_ARRAY_TASK_ID="2",
                    DPNODE_TOKEN_FILE=self.token, DPNODE_LISTEN="127.0.0.1:0",
-                   DPNODE_TOKEN="DPN1-AEAA") # of the shell that called sbatch, which passes its variables on
+                   DPNODE_TOKEN="DPN1-AEAA", **variables) # of the shell that called sbatch, which passes its variables on
         return self.node("tmp.*/dpnode.sock")
 
     def test_the_notice_leaves_time_to_drain(self):
@@ -256,6 +256,11 @@ class Slurm(Job):
         drain_s = int(re.search(r"DPNODE_DRAIN_TIME=(\d+)$", text, re.MULTILINE).group(1))
         self.assertGreaterEqual(notice_s, drain_s + WRITE_S)
         self.assertRegex(text, r"(?m)^#SBATCH --requeue$")
+
+    def test_a_job_takes_as_many_threads_as_it_asked_for(self):
+        node = self.sbatch(DPNODE_THREADS="", SLURM_CPUS_PER_TASK="1")
+        threads, = [row for row in node.ask("config", "show")["settings"] if row["name"] == "threads"]
+        self.assertEqual((threads["value"], threads["from"]), ("1", "environment"))
 
     def test_before_its_limit_a_job_drains_and_comes_back_as_the_same_node(self):
         identity = self.trains(self.sbatch())
