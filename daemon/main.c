@@ -197,6 +197,23 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static const int signal_numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
 
+/* The last number of the event log; 0: none, or it cannot be read. */
+static uint64_t last_event(const dp_daemon *daemon)
+{
+    uint64_t last = 0;
+    DP_IGNORE(dp_journal_last(daemon->store, &last) != DP_OK);
+    return last;
+}
+
+/* The clock, or the last life that the event log knows of, if the clock was set back: the row of
+ * the last incarnation may be damaged. */
+static uint64_t incarnation_floor(const dp_daemon *daemon)
+{
+    const uint64_t now_s = dp_unix_ms() / 1000;
+    const uint64_t lived = last_event(daemon) >> EVENTS_OF_A_SECOND_BITS;
+    return now_s > lived ? now_s : lived;
+}
+
 static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *why)
 {
     dp_store_options options = dp_store_options_default();
@@ -223,7 +240,7 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
                "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report->moved_to);
     }
     const dp_status status =
-        dp_store_bump_incarnation(daemon->store, dp_unix_ms() / 1000, &daemon->incarnation);
+        dp_store_bump_incarnation(daemon->store, incarnation_floor(daemon), &daemon->incarnation);
     return status == DP_OK
                ? DP_OK
                : dp_why_set(why, status, "the store cannot be written: %s", dp_status_text(status));
@@ -273,9 +290,7 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_r
  * journal knows if one did. Below 2^53, which every reader of JSON takes, until the year 2242. */
 static uint64_t first_event(const dp_daemon *daemon)
 {
-    uint64_t last = 0;
-    /* Without it the incarnation alone counts. */
-    DP_IGNORE(dp_journal_last(daemon->store, &last) != DP_OK);
+    const uint64_t last = last_event(daemon);
     const uint64_t first = daemon->incarnation << EVENTS_OF_A_SECOND_BITS;
     return first > last ? first : last + 1;
 }

@@ -37,26 +37,31 @@ static dp_status open_meta(dp_store *store, dp_store_report *report)
     return status;
 }
 
-/* True once the index of meta.db has been complete. A crash during a rebuild must not let the next
- * start sweep chunks that are not indexed yet. */
-static bool is_ready(dp_store *store)
+/* DP_OK once the index of meta.db has been complete, also if that mark is damaged. DP_NOTFOUND: it
+ * may lack chunks, as after a crash during a rebuild, and a start must not sweep those. */
+static dp_status look_ready(dp_store *store)
 {
     dp_buf flag;
     dp_buf_init(&flag, 16);
-    const bool ready = dp_store_get(store, READY_KEY, &flag) == DP_OK;
+    const dp_status status = dp_store_get(store, READY_KEY, &flag);
     dp_buf_close(&flag);
-    return ready;
+    return status == DP_CORRUPT ? DP_OK : status;
 }
 
 static dp_status make_ready(dp_store *store, dp_store_report *report)
 {
-    if (is_ready(store)) {
-        return DP_OK;
-    }
     int64_t has_chunks = 0;
+    int64_t has_objects = 0;
+    const dp_status ready = look_ready(store);
+    if (ready != DP_NOTFOUND) {
+        return ready;
+    }
     DP_TRY(dp_sql_number(&store->chunks, "SELECT EXISTS(SELECT 1 FROM chunk)", &has_chunks));
-    report->meta_rebuilt = has_chunks != 0 || report->moved_to[0] != '\0';
-    report->created = !report->meta_rebuilt; /* Also if the very first start was interrupted. */
+    DP_TRY(dp_sql_number(&store->meta, "SELECT EXISTS(SELECT 1 FROM object)", &has_objects));
+    /* With objects only the mark is lost: its key is damaged, or its write was interrupted. */
+    report->meta_rebuilt = (has_chunks != 0 && has_objects == 0) || report->moved_to[0] != '\0';
+    /* Also if the very first start was interrupted. */
+    report->created = !report->meta_rebuilt && has_objects == 0;
     DP_TRY(dp_store_reindex(store, report));
     return dp_store_put(store, READY_KEY, dp_view_text("1"));
 }

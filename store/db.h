@@ -90,7 +90,8 @@ DP_MUST dp_status dp_store_put(dp_store *store, const char *key, dp_view value);
 DP_MUST dp_status dp_store_delete(dp_store *store, const char *key);
 
 /* The next incarnation: larger than every one given before and than floor, durable before it is
- * returned. Pass unix seconds as floor, so that the number grows even after meta.db was rebuilt. */
+ * returned. Pass unix seconds as floor, so that the number grows even if the last one is lost, with
+ * meta.db or as a damaged row. */
 DP_MUST dp_status dp_store_bump_incarnation(dp_store *store, uint64_t floor, uint64_t *incarnation);
 
 /* Bytes in use in both files, without free pages. */

@@ -70,13 +70,13 @@ static dp_status bump_body(dp_store *store, void *context)
     dp_buf_init(&saved, sizeof bytes);
     dp_status status = dp_store_get(store, key, &saved);
     uint64_t last = bump->floor;
-    if (status == DP_OK) {
+    if (status == DP_OK) { /* One that is damaged counts as absent: floor stands in for it. */
         dp_reader reader = dp_reader_of(dp_buf_view(&saved));
         const uint64_t before = dp_read_u64(&reader);
         last = before > last ? before : last;
     }
     dp_buf_close(&saved);
-    if (status != DP_OK && status != DP_NOTFOUND) {
+    if (status != DP_OK && status != DP_NOTFOUND && status != DP_CORRUPT) {
         return status;
     }
     if (last == UINT64_MAX) {

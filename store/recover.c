@@ -317,6 +317,11 @@ static dp_status read_recipe(const dp_query *query, struct recipe *recipe)
 
 static dp_status insert_recipe(dp_store *store, const struct recipe *recipe)
 {
+    dp_object_info info;
+    const dp_status known = dp_object_stat(store, &recipe->root, &info);
+    if (known != DP_NOTFOUND) {
+        return known; /* meta.db is not new after all. */
+    }
     for (uint32_t i = 0; i < recipe->n_leaves; i++) {
         const dp_status found = dp_chunk_find(store, &recipe->leaves[i], NULL, NULL);
         if (found != DP_OK) {

@@ -85,7 +85,8 @@ class Rot(SystemTest):
         for row, event in (("kv SET val=zeroblob(9) WHERE key='run'", "store.lost"),
                            ("kv SET key='rvn' WHERE key='run'", "store.lost"),
                            ("record SET record=zeroblob(9) WHERE slot=3", "chain.damaged"), ("head SET slot=slot+7", "chain.damaged"),
-                           ("vote SET promised=promised+1", None), ("row SET bytes=zeroblob(9)", None)):
+                           ("vote SET promised=promised+1", None), ("row SET bytes=zeroblob(9)", None),
+                           ("kv SET val=zeroblob(9) WHERE key<>'run'", None)):
             node.kill()
             with contextlib.closing(sqlite3.connect(os.path.join(node.dir, "meta.db"))) as meta:
                 meta.execute(f"UPDATE {row}")

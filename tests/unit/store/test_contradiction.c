@@ -8,6 +8,7 @@
 #include "store/chain.h"
 #include "store/inside.h"
 #include "store/peers.h"
+#include "store/vote.h"
 
 enum { SIZE = 700000 };
 
@@ -94,6 +95,45 @@ static void a_finding_that_claims_success_is_damage(void **state)
     assert_string_equal(s.report.moved_to, "meta.db.corrupt-1");
     CHECK(holds_noise(s.store, &root, 1, SIZE));
     shelf_close(&s);
+}
+
+/* A bit of one small row may not cost the node its votes, nor its next start. */
+static void a_damaged_small_row_costs_neither_vote_nor_chain(void **state)
+{
+    (void)state;
+    static const char *const harms[] = {
+        "UPDATE kv SET val=x'33' WHERE key='store/ready'",
+        "UPDATE kv SET key='store/reacy' WHERE key='store/ready'",
+        "UPDATE kv SET val=zeroblob(8) WHERE key='store/incarnation'",
+        "UPDATE kv SET val=zeroblob(8)",
+    };
+    const dp_hash run = name_of(1);
+    const dp_chain_record row = {
+        .slot = 1, .hash = name_of(2), .record = dp_view_text("r"), .cert = dp_view_text("c")};
+    for (size_t i = 0; i < sizeof harms / sizeof harms[0]; i++) {
+        dp_vote_key_row key = {{9}, {8}};
+        dp_chain_tip tip;
+        uint64_t before = 0;
+        uint64_t after = 0;
+        shelf s;
+        shelf_open(&s);
+        CHECK_OK(dp_store_bump_incarnation(s.store, 1000, &before));
+        CHECK_OK(dp_store_put(s.store, "limits", dp_view_text("x")));
+        CHECK_OK(dp_chain_append(s.store, &run, &row));
+        CHECK_OK(dp_vote_create_key(s.store, &run, &key));
+        const dp_hash root = put_noise(s.store, 1, SIZE, DP_PIN_BLOB, 1);
+        spoil(&s.store->meta, harms[i]);
+        for (int start = 0; start < 2; start++) {
+            shelf_reopen(&s);
+            CHECK(!s.report.created && !s.report.meta_rebuilt && s.report.moved_to[0] == '\0');
+            CHECK_OK(dp_store_bump_incarnation(s.store, before, &after));
+            CHECK(after == before + 1 + (uint64_t)start);
+        }
+        CHECK_OK(dp_chain_head(s.store, &run, &tip));
+        CHECK_OK(dp_vote_load_key(s.store, &run, &key));
+        CHECK(holds_noise(s.store, &root, 1, SIZE));
+        shelf_close(&s);
+    }
 }
 
 /* ---- chunks.db ---- */
@@ -204,6 +244,7 @@ int main(void)
         cmocka_unit_test(a_chain_with_a_hole_is_told_and_one_that_begins_late_is_not_one),
         cmocka_unit_test(an_object_larger_than_any_and_a_peer_with_too_long_a_card_are_told),
         cmocka_unit_test(a_finding_that_claims_success_is_damage),
+        cmocka_unit_test(a_damaged_small_row_costs_neither_vote_nor_chain),
         cmocka_unit_test(a_chunk_of_another_length_or_without_a_row_is_missing_from_then_on),
         cmocka_unit_test(a_new_meta_db_takes_in_only_chunks_and_objects_that_verify),
         cmocka_unit_test(a_rebuild_tells_that_memory_is_gone_and_the_next_one_goes_through),
