@@ -26,6 +26,7 @@ typedef struct inviting {
     uint64_t now_ms;
     dp_issued issued;
     dp_status status;
+    bool anew; /* the stored list was damaged */
     char text[DP_TOKEN_TEXT_MAX + 1];
 } inviting;
 
@@ -132,7 +133,7 @@ static uint32_t caps_of(const dp_pack_value *roles)
 static void run_inviting(dp_store_thread_job *job, dp_store *store)
 {
     inviting *self = (inviting *)job;
-    self->status = dp_issued_add(store, &self->run, &self->issued, self->now_ms);
+    self->status = dp_issued_add(store, &self->run, &self->issued, self->now_ms, &self->anew);
 }
 
 static void free_inviting(inviting *self)
@@ -145,6 +146,12 @@ static void done_inviting(dp_store_thread_job *job)
 {
     inviting *self = (inviting *)job;
     dp_packer packer;
+    if (self->status == DP_OK && self->anew) {
+        dp_event_log_add(self->call.daemon->event_log, DP_LOG_WARN, "invites.lost", 0, NULL,
+                         "the stored list of this node's invites was damaged and begins anew; "
+                         "earlier tokens stay valid until they expire; check the disk: smartctl -a "
+                         "DEVICE");
+    }
     if (self->status == DP_TOOBIG) {
         dp_call_fail(&self->call, 77, "E0205",
                      "dpnode token ls   # shows when the next one expires",

@@ -99,9 +99,15 @@ static void drop_old(dp_issued_list *list, uint64_t now_ms)
 }
 
 static dp_status add(dp_store *store, const dp_run_id *run, const dp_issued *invite,
-                     uint64_t now_ms, dp_issued_list *list)
+                     uint64_t now_ms, dp_issued_list *list, bool *anew)
 {
-    DP_TRY(dp_issued_load(store, run, list));
+    const dp_status status = dp_issued_load(store, run, list);
+    *anew = status == DP_CORRUPT;
+    if (*anew) {
+        list->n = 0;
+    } else {
+        DP_TRY(status);
+    }
     if (list->n == DP_ISSUED_MAX) {
         drop_old(list, now_ms);
     }
@@ -113,14 +119,14 @@ static dp_status add(dp_store *store, const dp_run_id *run, const dp_issued *inv
 }
 
 dp_status dp_issued_add(dp_store *store, const dp_run_id *run, const dp_issued *invite,
-                        uint64_t now_ms)
+                        uint64_t now_ms, bool *anew)
 {
     dp_issued_list *list = dp_alloc(1, sizeof *list);
 
     if (list == NULL) {
         return DP_NOMEM;
     }
-    const dp_status status = add(store, run, invite, now_ms, list);
+    const dp_status status = add(store, run, invite, now_ms, list, anew);
     dp_free(list);
     return status;
 }

@@ -196,17 +196,34 @@ static void the_root_key_of_another_run_changes_nothing(void **state)
 
 static void a_node_that_remembers_no_more_invites_makes_none(void **state)
 {
+    bool anew = false;
     (void)state;
     open_guest(0);
     for (uint32_t i = 0; i < DP_ISSUED_MAX; i++) {
         dp_issued one = {.until_ms = UINT64_MAX};
         memcpy(one.id.bytes, &i, sizeof i);
-        CHECK_OK(dp_issued_add(desk.shelf.store, &desk.driver->facts.run, &one, party_now_ms()));
+        CHECK_OK(
+            dp_issued_add(desk.shelf.store, &desk.driver->facts.run, &one, party_now_ms(), &anew));
     }
     CALL_ALONE(dp_method_invite);
     call_wait();
     assert_true(call_failed("E0205", 77));
     assert_non_null(strstr(call_kit.error.why, "512 invites"));
+    call_close();
+}
+
+static void a_damaged_list_of_invites_is_told_and_keeps_no_token_back(void **state)
+{
+    dp_invite invite;
+    dp_credential credential;
+    (void)state;
+    open_guest(0);
+    CHECK_OK(dp_store_put(desk.shelf.store, "invites", dp_view_text("\1")));
+    CALL_ALONE(dp_method_invite);
+    call_wait();
+    read_token(&invite, &credential);
+    assert_true(desk_logged("invites.lost"));
+    dp_invite_close(&invite);
     call_close();
 }
 
@@ -240,6 +257,7 @@ int main(void)
         cmocka_unit_test(the_root_key_invites_whatever_the_certificate_says),
         cmocka_unit_test(the_root_key_of_another_run_changes_nothing),
         cmocka_unit_test(a_node_that_remembers_no_more_invites_makes_none),
+        cmocka_unit_test(a_damaged_list_of_invites_is_told_and_keeps_no_token_back),
         cmocka_unit_test(without_a_run_memory_or_room_no_token_is_shown),
     };
     tempdir_in_memory();

@@ -49,7 +49,8 @@ static void issue(dp_invite_id id, uint16_t uses, uint64_t until_ms)
                            .caps = DP_CAP_TRAIN | DP_CAP_VOTE,
                            .from_ms = NOW_MS - 1000,
                            .until_ms = until_ms};
-    CHECK_OK(dp_issued_add(desk.shelf.store, &run, &one, NOW_MS));
+    bool anew = false;
+    CHECK_OK(dp_issued_add(desk.shelf.store, &run, &one, NOW_MS, &anew));
 }
 
 static void admit(uint8_t peer, dp_invite_id by, dp_invite_id above, uint32_t gone)

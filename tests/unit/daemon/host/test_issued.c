@@ -1,7 +1,9 @@
 #include "daemon/host/issued.h"
 
+#include "store/inside.h"
 #include "tests/unit/store/shelf.h"
 static dp_issued_list got;
+static bool anew;
 
 static dp_run_id run_of(uint8_t number)
 {
@@ -28,8 +30,8 @@ static void made_invites_are_listed_after_a_restart(void **state)
     shelf_open(&kept);
     CHECK_OK(dp_issued_load(kept.store, &run, &got));
     assert_int_equal(got.n, 0);
-    CHECK_OK(dp_issued_add(kept.store, &run, &first, 100));
-    CHECK_OK(dp_issued_add(kept.store, &run, &second, 100));
+    CHECK_OK(dp_issued_add(kept.store, &run, &first, 100, &anew));
+    CHECK_OK(dp_issued_add(kept.store, &run, &second, 100, &anew));
     shelf_reopen(&kept);
     CHECK_OK(dp_issued_load(kept.store, &run, &got));
     assert_int_equal(got.n, 2);
@@ -53,10 +55,10 @@ static void another_run_begins_with_none(void **state)
 
     (void)state;
     shelf_open(&kept);
-    CHECK_OK(dp_issued_add(kept.store, &first, &invite, 100));
+    CHECK_OK(dp_issued_add(kept.store, &first, &invite, 100, &anew));
     CHECK_OK(dp_issued_load(kept.store, &second, &got));
     assert_int_equal(got.n, 0);
-    CHECK_OK(dp_issued_add(kept.store, &second, &invite, 100));
+    CHECK_OK(dp_issued_add(kept.store, &second, &invite, 100, &anew));
     CHECK_OK(dp_issued_load(kept.store, &second, &got));
     assert_int_equal(got.n, 1);
     CHECK_OK(dp_issued_forget(kept.store));
@@ -76,12 +78,12 @@ static void a_full_list_forgets_those_whose_time_is_over_and_no_other(void **sta
     shelf_open(&kept);
     for (uint32_t i = 0; i < DP_ISSUED_MAX; i++) {
         const dp_issued invite = invite_of(i, i < 3 ? 1000 : 5000);
-        CHECK_OK(dp_issued_add(kept.store, &run, &invite, 100));
+        CHECK_OK(dp_issued_add(kept.store, &run, &invite, 100, &anew));
     }
-    CHECK_STATUS(dp_issued_add(kept.store, &run, &last, 1000), DP_TOOBIG);
+    CHECK_STATUS(dp_issued_add(kept.store, &run, &last, 1000, &anew), DP_TOOBIG);
     CHECK_OK(dp_issued_load(kept.store, &run, &got));
     assert_int_equal(got.n, DP_ISSUED_MAX);
-    CHECK_OK(dp_issued_add(kept.store, &run, &last, 1001));
+    CHECK_OK(dp_issued_add(kept.store, &run, &last, 1001, &anew));
     CHECK_OK(dp_issued_load(kept.store, &run, &got));
     assert_int_equal(got.n, DP_ISSUED_MAX - 2);
     assert_non_null(dp_issued_find(&got, &last.id));
@@ -107,6 +109,29 @@ static void a_row_that_is_none_or_of_a_later_version_is_told(void **state)
     shelf_close(&kept);
 }
 
+static void a_damaged_list_begins_anew_with_the_next_invite(void **state)
+{
+    shelf kept;
+    const dp_run_id run = run_of(1);
+    const dp_issued first = invite_of(7, 1000);
+    const dp_issued second = invite_of(8, 2000);
+
+    (void)state;
+    shelf_open(&kept);
+    CHECK_OK(dp_issued_add(kept.store, &run, &first, 100, &anew));
+    CHECK(!anew);
+    CHECK_OK(dp_sql_exec(&kept.store->meta, "UPDATE kv SET val=zeroblob(9) WHERE key='invites'"));
+    CHECK_STATUS(dp_issued_load(kept.store, &run, &got), DP_CORRUPT);
+    CHECK_OK(dp_issued_add(kept.store, &run, &second, 100, &anew));
+    CHECK(anew);
+    CHECK_OK(dp_issued_load(kept.store, &run, &got));
+    assert_int_equal(got.n, 1);
+    assert_non_null(dp_issued_find(&got, &second.id));
+    CHECK_OK(dp_issued_add(kept.store, &run, &first, 100, &anew));
+    CHECK(!anew);
+    shelf_close(&kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +139,7 @@ int main(void)
         cmocka_unit_test(another_run_begins_with_none),
         cmocka_unit_test(a_full_list_forgets_those_whose_time_is_over_and_no_other),
         cmocka_unit_test(a_row_that_is_none_or_of_a_later_version_is_told),
+        cmocka_unit_test(a_damaged_list_begins_anew_with_the_next_invite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
