@@ -98,7 +98,9 @@ struct fork {
 static dp_status fork_body(dp_store *store, void *context)
 {
     static const char drop_sql[] = "DELETE FROM record WHERE run=? AND slot>=?";
-    static const char ckpt_sql[] = "DELETE FROM ckpt WHERE run=? AND round>?";
+    /* A recovered one stays: it may be all that is left of a chain that was lost. */
+    static const char ckpt_sql[] =
+        "DELETE FROM ckpt WHERE run=? AND round>? AND state_root<>zeroblob(32)";
     struct fork *fork = (struct fork *)context;
     dp_query drop = dp_query_of(&store->meta, drop_sql);
     dp_bind_hash(&drop, fork->append.run);

@@ -28,7 +28,8 @@ typedef struct dp_chain_tip {
  * certificate; with another record: DP_DIVERGED. DP_TOOBIG. */
 DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_record *row);
 /* Makes row the head at its slot, which is at most head + 1: removes *dropped records from that
- * slot on, and checkpoints of rounds above round, in the same transaction. DP_BADARG, DP_TOOBIG. */
+ * slot on, and checkpoints of rounds above round except a recovered one, in the same transaction.
+ * DP_BADARG, DP_TOOBIG. */
 DP_MUST dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_record *row,
                                 uint64_t round, uint64_t *dropped);
 /* Ends the chain with slot last: removes later records, damaged or not, and rewrites a damaged

@@ -57,6 +57,11 @@ static bool is_complete(const dp_ckpt *ckpt)
     return ckpt->state == DP_CKPT_COMPLETE || ckpt->state == DP_CKPT_KEPT;
 }
 
+bool dp_ckpt_is_recovered(const dp_ckpt *ckpt)
+{
+    return dp_hash_is_zero(&ckpt->state_root);
+}
+
 /* ---- Writing. */
 
 struct begin {
@@ -89,7 +94,7 @@ static dp_status make_place(dp_store *store, const dp_hash *run, const dp_ckpt *
     const dp_status found = find(store, run, ckpt->round, &there);
     if (found != DP_NOTFOUND) {
         DP_TRY(found);
-        if (is_complete(&there)) {
+        if (is_complete(&there) && !dp_ckpt_is_recovered(&there)) {
             return DP_EXISTS;
         }
     }
@@ -311,7 +316,7 @@ static struct border border_at(const dp_ckpt *list, uint32_t count, uint64_t now
 {
     struct border border = {.newest_over = UINT32_MAX, .oldest_within = UINT32_MAX};
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_complete(&list[i])) {
+        if (!is_complete(&list[i]) || dp_ckpt_is_recovered(&list[i])) {
             continue;
         }
         const uint64_t age_ms = now_ms > list[i].created_ms ? now_ms - list[i].created_ms : 0;
@@ -331,10 +336,9 @@ static void choose(struct prune *prune, const dp_ckpt *list, uint32_t count, uin
     uint32_t complete = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool keep = list[i].state == DP_CKPT_WRITING || list[i].state == DP_CKPT_KEPT;
-        if (list[i].state == DP_CKPT_BAD) {
-            keep = complete == 0; /* A bad one older than a good one is of no use. */
-        }
-        if (is_complete(&list[i])) {
+        if (list[i].state == DP_CKPT_BAD || dp_ckpt_is_recovered(&list[i])) {
+            keep = keep || complete == 0; /* One older than a good one is of no use. */
+        } else if (is_complete(&list[i])) {
             keep = keep || complete < COMPLETE_KEPT || i == hour.newest_over ||
                    i == hour.oldest_within || i == day.newest_over || i == day.oldest_within;
             complete++;
@@ -361,9 +365,10 @@ dp_status dp_ckpt_prune(dp_store *store, const dp_hash *run, uint64_t now_ms)
 
 static dp_status make_room_body(dp_store *store, void *context)
 {
+    /* A recovered one of a later round is no reason to drop those that the run goes on with. */
     static const char sql[] = "DELETE FROM ckpt WHERE state=1 AND round<(SELECT max(n.round) FROM "
                               "ckpt n WHERE n.run=ckpt.run AND"
-                              " n.state IN(1,2))";
+                              " n.state IN(1,2) AND n.state_root<>zeroblob(32))";
     (void)context;
     dp_query query = dp_query_of(&store->meta, sql);
     return dp_query_run(&query);

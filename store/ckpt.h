@@ -1,6 +1,10 @@
 /* Checkpoints: the list of states by round. A state itself is an object (object.h); this file finds
  * the newest that verifies and decides which to keep.
  *
+ * After meta.db was lost with the list, the newest whole state of each run is a recovered
+ * checkpoint: its round and its bytes are known, but not the record that certified it. It stays
+ * until a checkpoint of its round or of a later one is complete.
+ *
  * Retention per run (SAFETY R7): the last two complete ones; the newest older than an hour, and the
  * oldest within the hour, which will replace it; the same for a day; and those marked kept. */
 #ifndef DP_STORE_CKPT_H
@@ -23,15 +27,17 @@ typedef enum dp_ckpt_state {
 
 typedef struct dp_ckpt {
     uint64_t round;      /* One checkpoint per run and round. */
-    uint64_t slot;       /* Slot of the record that made this state. */
-    dp_hash state_root;  /* As certified by the voters; opaque here. */
+    uint64_t slot;       /* Slot of the record that made this state; 0: recovered. */
+    dp_hash state_root;  /* As certified by the voters; opaque here. Zero: recovered. */
     dp_hash object;      /* Root of the object that holds the tensors. */
-    uint64_t created_ms; /* Unix time, given by the caller. */
+    uint64_t created_ms; /* Unix time, given by the caller; 0: recovered. */
     dp_ckpt_state state; /* Written by this module. */
 } dp_ckpt;
 
+bool dp_ckpt_is_recovered(const dp_ckpt *ckpt);
+
 /* Announces a checkpoint; from now on its object is kept. Replaces an incomplete row of the same
- * round; a complete one gives DP_EXISTS. */
+ * round, or a recovered one; another complete one gives DP_EXISTS. */
 DP_MUST dp_status dp_ckpt_begin(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt);
 /* Marks it complete. DP_AGAIN: its object is not complete. DP_NOTFOUND: never begun. */
 DP_MUST dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round);

@@ -332,10 +332,9 @@ static dp_status insert_recipe(dp_store *store, const struct recipe *recipe)
     return dp_object_insert(store, &recipe->root, recipe->size, recipe->leaves, true, &recipe->pin);
 }
 
-static dp_status insert_recipes_body(dp_store *store, void *context)
+static dp_status insert_recipes(dp_store *store, struct recipe *recipe)
 {
     static const char sql[] = "SELECT root,size,run,kind,round,leaves FROM recipe";
-    struct recipe *recipe = (struct recipe *)context;
     dp_query query = dp_query_of(&store->chunks, sql);
     dp_status status = dp_query_next(&query);
     while (status == DP_OK) {
@@ -349,6 +348,27 @@ static dp_status insert_recipes_body(dp_store *store, void *context)
     return status == DP_NOTFOUND ? DP_OK : status;
 }
 
+/* The certified roots and the older states are lost with the list of checkpoints, but a run's model
+ * may be nowhere else. */
+static dp_status recover_states(dp_store *store)
+{
+    /* SQLite takes root from the row that has the maximum. */
+    static const char sql[] =
+        "INSERT INTO ckpt(run,round,slot,state_root,object,created_ms,state)"
+        " SELECT p.run,max(p.round),0,zeroblob(32),p.root,0,1 FROM pin p JOIN object o ON"
+        " o.root=p.root WHERE p.kind=? AND p.round>0 AND o.complete=1"
+        " AND p.run NOT IN(SELECT run FROM ckpt) GROUP BY p.run";
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_i64(&query, DP_PIN_STATE);
+    return dp_query_run(&query);
+}
+
+static dp_status reindex_body(dp_store *store, void *context)
+{
+    DP_TRY(insert_recipes(store, (struct recipe *)context));
+    return recover_states(store);
+}
+
 dp_status dp_store_reindex(dp_store *store, dp_store_report *report)
 {
     DP_TRY(judge_chunks(store, true, report));
@@ -356,7 +376,7 @@ dp_status dp_store_reindex(dp_store *store, dp_store_report *report)
     if (recipe == NULL) {
         return DP_NOMEM;
     }
-    const dp_status status = dp_store_atomically(store, insert_recipes_body, recipe);
+    const dp_status status = dp_store_atomically(store, reindex_body, recipe);
     dp_free(recipe);
     return status;
 }

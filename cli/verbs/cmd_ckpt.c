@@ -32,16 +32,16 @@ static int run_ls(dp_cmd *cmd)
     json_array_foreach(json_object_get(result, "checkpoints"), index, item)
     {
         char text[DP_PRINT_CELL_MAX];
-        const uint64_t time = (uint64_t)dp_json_int(item, "time_ms", 0);
+        const uint64_t time = (uint64_t)dp_json_int(item, "time_ms", 0); /* 0: not known */
         dp_table_row(table);
         snprintf(text, sizeof text, "%lld", dp_json_int(item, "round", 0));
         dp_table_cell(table, text);
         dp_print_bytes((uint64_t)dp_json_int(item, "bytes", 0), text);
         dp_table_cell(table, text);
         dp_print_span(now > time ? (now - time) / 1000 : 0, text);
-        dp_table_cell(table, text);
+        dp_table_cell(table, time != 0 ? text : "?");
         dp_table_cell(table, dp_json_text(item, "state", "?"));
-        dp_table_cell(table, dp_json_text(item, "state_root", ""));
+        dp_table_cell(table, time != 0 ? dp_json_text(item, "state_root", "") : "?");
     }
     dp_table_close(table, true);
     json_decref(result);

@@ -169,7 +169,8 @@
  *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}:
  *                       when a round has counted this node's work, when there is none to wait for,
  *                       or after the seconds (drain-time); then, with end, the daemon ends
- *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
+ *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state":
+ *                       "writing"|"complete"|"kept"|"bad"|"recovered" (store/ckpt.h)}]}
  *   ckpt.verify  {} -> {"good","bad"}
  *   audit        {} -> {"head" (slot), "records" (judged), "rounds", A, "granted","returned","lost"
  *                       (of the run's line, samples), "pass_samples", "n_findings", "stopped":

@@ -84,7 +84,8 @@ typedef struct back_job {
 
 static bool is_whole(const dp_ckpt *ckpt)
 {
-    return ckpt->state == DP_CKPT_COMPLETE || ckpt->state == DP_CKPT_KEPT;
+    return (ckpt->state == DP_CKPT_COMPLETE || ckpt->state == DP_CKPT_KEPT) &&
+           !dp_ckpt_is_recovered(ckpt); /* No record is known that a FORK could go back to. */
 }
 
 static void find_checkpoint(dp_store_thread_job *job, dp_store *store)

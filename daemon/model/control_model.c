@@ -62,7 +62,10 @@ static void pack_ckpts(dp_group *map, const ckpt_job *self)
         dp_pair_u64(&item, "time_ms", ckpt->created_ms);
         dp_pair_u64(&item, "bytes", self->bytes[i]);
         dp_pair_hex(&item, "state_root", dp_view_of(ckpt->state_root.bytes, DP_HASH_BYTES));
-        dp_pair_text(&item, "state", states[ckpt->state]);
+        dp_pair_text(&item, "state",
+                     ckpt->state == DP_CKPT_COMPLETE && dp_ckpt_is_recovered(ckpt)
+                         ? "recovered"
+                         : states[ckpt->state]);
         dp_group_end(&item);
     }
     dp_group_end(&list);

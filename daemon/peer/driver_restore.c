@@ -185,7 +185,9 @@ static dp_status restore_checkpoints(restore_job *self, dp_store *store)
     DP_TRY(dp_ckpt_list(store, &self->driver->facts.run, list, DP_CKPTS_MAX, &count));
     for (uint32_t i = count; i-- > 0;) { /* oldest first */
         dp_object_info info;
-        const bool whole = list[i].state == DP_CKPT_COMPLETE || list[i].state == DP_CKPT_KEPT;
+        /* The node may not train from one that no record is known to certify. */
+        const bool whole = (list[i].state == DP_CKPT_COMPLETE || list[i].state == DP_CKPT_KEPT) &&
+                           !dp_ckpt_is_recovered(&list[i]);
         if (whole && list[i].round <= self->reading.ckpt.round &&
             dp_object_stat(store, &list[i].object, &info) == DP_OK && info.complete) {
             DP_TRY(

@@ -78,7 +78,7 @@ static inline void open_run(uint64_t round)
     driver->manifest.tokenizer = put_noise(desk.shelf.store, 3, 300, DP_PIN_DATA, 0);
     if (round > 0) {
         uint8_t *bytes = noise(round, 5000);
-        dp_ckpt ckpt = {.round = round, .slot = round};
+        dp_ckpt ckpt = {.round = round, .slot = round, .state_root = name_of(round)};
         CHECK_OK(
             dp_ckpt_save(desk.shelf.store, &driver->facts.run, &ckpt, dp_view_of(bytes, 5000)));
         free(bytes);

@@ -1,6 +1,10 @@
 #include "tests/unit/store/shelf.h"
 
+#include <unistd.h>
+
+#include "store/chain.h"
 #include "store/ckpt.h"
+#include "store/inside.h"
 #include "tests/unit/store/ckpt_kit.h"
 
 enum { STATE = 600000 };
@@ -50,6 +54,102 @@ static void test_R8_a_damaged_checkpoint_falls_back_to_the_one_before(void **sta
     damage(&s, 1);
     CHECK_STATUS(load_ckpt(s.store, &run, &ckpt, NULL, &n_bad), DP_NOTFOUND);
     dp_buf_close(&tensors);
+    shelf_close(&s);
+}
+
+static void lose_meta(shelf *s)
+{
+    dp_store_close(s->store);
+    s->store = NULL;
+    assert_int_equal(unlink(shelf_file(s, "meta.db")), 0);
+    shelf_reopen(s);
+    CHECK(s->report.meta_rebuilt);
+}
+
+/* The round of the newest whole state, which the load also reads; 0: none. */
+static uint64_t loaded(shelf *s, dp_ckpt *ckpt)
+{
+    const dp_hash run = name_of(1);
+    const dp_status status = dp_ckpt_load(s->store, &run, ckpt, NULL, NULL);
+    CHECK(status == DP_OK || status == DP_NOTFOUND);
+    return status == DP_OK ? ckpt->round : 0;
+}
+
+static void test_R8_the_newest_state_outlives_the_list_of_checkpoints(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    dp_ckpt ckpt;
+    shelf s;
+    shelf_open(&s);
+    save(&s, 1, 1000);
+    save(&s, 2, 2000);
+    save(&s, 3, 3000);
+    lose_meta(&s);
+    for (uint64_t start = 1; start <= 3; start++) {
+        CHECK_OK(dp_ckpt_carry_over(s.store, &run, 1000 / start));
+        CHECK_OK(dp_object_collect(s.store, NULL));
+        CHECK(loaded(&s, &ckpt) == 3 && dp_ckpt_is_recovered(&ckpt));
+        shelf_reopen(&s);
+    }
+    lose_meta(&s); /* Also a second time. */
+    CHECK(loaded(&s, &ckpt) == 3 && dp_ckpt_is_recovered(&ckpt));
+    shelf_close(&s);
+}
+
+static void a_damaged_newest_state_does_not_hide_the_one_before_it(void **state)
+{
+    (void)state;
+    dp_ckpt ckpt;
+    shelf s;
+    shelf_open(&s);
+    save(&s, 1, 1000);
+    save(&s, 2, 2000);
+    damage(&s, 2);
+    lose_meta(&s);
+    CHECK(loaded(&s, &ckpt) == 1 && dp_ckpt_is_recovered(&ckpt));
+    shelf_close(&s);
+}
+
+static void a_recovered_state_gives_way_to_a_checkpoint_of_its_round_or_a_later_one(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    for (uint64_t later = 3; later <= 4; later++) {
+        dp_ckpt list[DP_CKPTS_MAX];
+        dp_ckpt ckpt;
+        uint32_t count = 0;
+        shelf s;
+        shelf_open(&s);
+        save(&s, 3, 3000);
+        lose_meta(&s);
+        save(&s, 1, 4000); /* A chain that begins anew. */
+        CHECK_OK(dp_ckpt_make_room(s.store));
+        CHECK(loaded(&s, &ckpt) == 3 && dp_ckpt_is_recovered(&ckpt));
+        CHECK_OK(dp_ckpt_list(s.store, &run, list, DP_CKPTS_MAX, &count));
+        CHECK(count == 2 && list[1].round == 1);
+        save(&s, later, 5000);
+        CHECK(loaded(&s, &ckpt) == later && !dp_ckpt_is_recovered(&ckpt));
+        CHECK_OK(dp_ckpt_list(s.store, &run, list, DP_CKPTS_MAX, &count));
+        CHECK(count == 2 && list[1].round == 1);
+        shelf_close(&s);
+    }
+}
+
+static void a_recovered_state_outlives_the_fork_that_begins_the_chain_anew(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    const dp_chain_record row = {
+        .slot = 1, .hash = name_of(7), .record = dp_view_text("r"), .cert = {0}};
+    uint64_t dropped = 9;
+    dp_ckpt ckpt;
+    shelf s;
+    shelf_open(&s);
+    save(&s, 3, 3000);
+    lose_meta(&s);
+    CHECK_OK(dp_chain_fork(s.store, &run, &row, 0, &dropped));
+    CHECK(loaded(&s, &ckpt) == 3 && dp_ckpt_is_recovered(&ckpt));
     shelf_close(&s);
 }
 
@@ -104,7 +204,9 @@ static void a_checkpoint_is_complete_only_with_its_object(void **state)
     const dp_hash run = name_of(1);
     const dp_pin pin = {.run = run, .kind = DP_PIN_STATE, .round = 7};
     uint8_t *bytes = noise(7, STATE);
-    dp_ckpt ckpt = {.round = 7, .object = dp_object_hash(dp_view_of(bytes, STATE), NULL)};
+    dp_ckpt ckpt = {.round = 7,
+                    .state_root = name_of(7),
+                    .object = dp_object_hash(dp_view_of(bytes, STATE), NULL)};
     dp_ckpt got;
     shelf s;
     shelf_open(&s);
@@ -126,7 +228,7 @@ static void test_R8_a_checkpoint_begun_and_not_committed_is_dropped_at_start(voi
 {
     (void)state;
     const dp_hash run = name_of(1);
-    dp_ckpt ckpt = {.round = 9};
+    dp_ckpt ckpt = {.round = 9, .state_root = name_of(9)};
     dp_ckpt list[4];
     uint32_t count = 9;
     shelf s;
@@ -152,7 +254,7 @@ static void a_checkpoint_that_could_not_be_adopted_keeps_no_place(void **state)
     shelf s;
     shelf_open(&s);
     for (uint64_t round = 1; round <= 2 * DP_CKPTS_MAX; round++) {
-        const dp_ckpt ckpt = {.round = round, .object = name_of(77)};
+        const dp_ckpt ckpt = {.round = round, .state_root = name_of(round), .object = name_of(77)};
         const dp_pin pin = pin_of(DP_PIN_STATE, round);
         CHECK_STATUS(dp_ckpt_adopt(s.store, &run, &ckpt, &pin), DP_AGAIN); /* It is not here. */
     }
@@ -169,11 +271,11 @@ static void no_more_are_kept_for_ever_than_there_are_places(void **state)
     shelf s;
     shelf_open(&s);
     for (uint64_t round = 1; round <= DP_CKPTS_MAX; round++) {
-        ckpt = (dp_ckpt){.round = round};
+        ckpt = (dp_ckpt){.round = round, .state_root = name_of(round)};
         CHECK_OK(dp_ckpt_save(s.store, &run, &ckpt, dp_view_text("state")));
         CHECK_OK(dp_ckpt_keep(s.store, &run, round, true));
     }
-    ckpt = (dp_ckpt){.round = DP_CKPTS_MAX + 1};
+    ckpt = (dp_ckpt){.round = DP_CKPTS_MAX + 1, .state_root = name_of(1)};
     CHECK_STATUS(dp_ckpt_save(s.store, &run, &ckpt, dp_view_text("state")), DP_TOOBIG);
     CHECK_OK(dp_ckpt_keep(s.store, &run, 5, false)); /* One of them may go now. */
     CHECK_OK(dp_ckpt_save(s.store, &run, &ckpt, dp_view_text("state")));
@@ -282,6 +384,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_R8_a_damaged_checkpoint_falls_back_to_the_one_before),
+        cmocka_unit_test(test_R8_the_newest_state_outlives_the_list_of_checkpoints),
+        cmocka_unit_test(a_damaged_newest_state_does_not_hide_the_one_before_it),
+        cmocka_unit_test(a_recovered_state_gives_way_to_a_checkpoint_of_its_round_or_a_later_one),
+        cmocka_unit_test(a_recovered_state_outlives_the_fork_that_begins_the_chain_anew),
         cmocka_unit_test(a_buffer_too_small_does_not_make_a_checkpoint_bad),
         cmocka_unit_test(a_checkpoint_that_is_being_read_stays_until_that_ends),
         cmocka_unit_test(a_checkpoint_is_complete_only_with_its_object),

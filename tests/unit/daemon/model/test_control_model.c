@@ -72,10 +72,15 @@ static void open_node(void)
     call_kit.view.node.applied = 12;
 }
 
+enum { RECOVERED = 20 }; /* this round's state has no known record */
+
 static void save_of(uint64_t round, size_t size)
 {
     uint8_t *bytes = noise(round, size);
-    dp_ckpt ckpt = {.round = round, .slot = 100 + round, .created_ms = 7};
+    dp_ckpt ckpt = {.round = round,
+                    .slot = 100 + round,
+                    .state_root = round != RECOVERED ? name_of(round) : (dp_hash){{0}},
+                    .created_ms = 7};
     const dp_hash run = desk.driver->facts.run;
     CHECK_OK(dp_ckpt_save(desk.shelf.store, &run, &ckpt, dp_view_of(bytes, size)));
     free(bytes);
@@ -91,16 +96,18 @@ static void checkpoints_are_listed_newest_first_with_their_size(void **state)
     uint32_t count = 0;
     (void)state;
     open_node();
+    save(RECOVERED);
     save(8);
     save(9);
     CALL_ALONE(dp_method_ckpt_list);
     call_wait();
     const dp_pack_value *list = dp_pack_key(call_body(), "checkpoints");
-    assert_true(dp_pack_is_array(list, &count) && count == 2);
-    assert_true(number_at(dp_pack_at(list, 0), "round") == 9);
-    assert_true(number_at(dp_pack_at(list, 1), "slot") == 108);
-    assert_true(number_at(dp_pack_at(list, 1), "bytes") == 5000);
-    assert_string_equal(text_at(dp_pack_at(list, 1), "state"), "complete");
+    assert_true(dp_pack_is_array(list, &count) && count == 3);
+    assert_string_equal(text_at(dp_pack_at(list, 0), "state"), "recovered");
+    assert_true(number_at(dp_pack_at(list, 1), "round") == 9);
+    assert_true(number_at(dp_pack_at(list, 2), "slot") == 108);
+    assert_true(number_at(dp_pack_at(list, 2), "bytes") == 5000);
+    assert_string_equal(text_at(dp_pack_at(list, 2), "state"), "complete");
     call_close();
 }
 
