@@ -235,10 +235,6 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
                 ? "enter the directory"
                 : "enter the directory of this node or read its files, and may know its secrets");
     }
-    if (report->meta_rebuilt || report->chunks_rebuilt) {
-        dp_log(DP_LOG_WARN, "store.rebuilt",
-               "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report->moved_to);
-    }
     const dp_status status =
         dp_store_bump_incarnation(daemon->store, incarnation_floor(daemon), &daemon->incarnation);
     return status == DP_OK
@@ -253,11 +249,17 @@ static bool has_chain(const dp_daemon *daemon, const dp_run_id *run)
     return dp_chain_head(daemon->store, run, &head) == DP_OK;
 }
 
+/* Names the part of its run that a damaged store has lost; told when the event log is open. */
+typedef struct loss {
+    dp_log_level level;
+    char text[DP_EVENT_LOG_TEXT_MAX]; /* "": nothing */
+} loss;
+
 /* The store has lost the run, or its rows about the run are damaged: with its certificate and its
  * key the node is still a member. If all of the store was lost, its unpublished work and its vote
  * key are lost too; the chain and the state come from peers. */
 static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_run_identity *facts,
-                             dp_why *why)
+                             loss *lost, dp_why *why)
 {
     const char *dir = daemon->config->dir;
     dp_status status = dp_run_identity_copy_load(dir, facts, why);
@@ -271,18 +273,40 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_r
     if (status != DP_OK) {
         DP_IGNORE(dp_run_identity_lost_save(daemon->store) !=
                   DP_OK); /* The log has it in any case. */
-        dp_log(DP_LOG_ERROR, "store.lost",
-               "msg=\"the store was damaged, and %s/run.member, which names its run, cannot be "
-               "read: dpnode join TOKEN joins again\" status=%s",
-               dir, dp_status_name(status));
+        lost->level = DP_LOG_ERROR;
+        snprintf(lost->text, sizeof lost->text,
+                 "the store was damaged, and %.80s/run.member, which names its run, cannot be read "
+                 "(%s): dpnode join TOKEN joins again",
+                 dir, dp_status_name(status));
         return DP_NOTFOUND;
     }
-    dp_log(DP_LOG_WARN, "store.lost", "run=%s msg=\"%s\"", facts->name,
-           rebuilt ? "the store had lost this run; the node joins it again with its certificate, "
-                     "without its unpublished work and its vote key"
-                   : "the run identity in the store is damaged; it is read from run.member; check "
-                     "the disk: smartctl -a DEVICE");
+    lost->level = DP_LOG_WARN;
+    snprintf(lost->text, sizeof lost->text, "%s: %s", facts->name,
+             rebuilt ? "the store had lost this run; the node joins it again with its certificate, "
+                       "without its unpublished work and its vote key"
+                     : "the run identity in the store is damaged; it is read from run.member; "
+                       "check the disk: smartctl -a DEVICE");
     return DP_OK;
+}
+
+/* As events, which dpnode logs and why show too: the log's file may be nobody's to read. */
+static void tell_losses(const dp_daemon *daemon, const dp_store_report *report, const loss *lost)
+{
+    if (report->meta_rebuilt) {
+        dp_event_log_add(daemon->event_log, DP_LOG_WARN, "store.rebuilt", 0, NULL,
+                         "meta.db was damaged and is rebuilt%s%s: the chain, the vote key and the "
+                         "list of checkpoints are gone; of the run's states the newest stays, for "
+                         "dpnode ckpt export; check the disk: smartctl -a DEVICE",
+                         report->moved_to[0] != '\0' ? ", the old file is " : "", report->moved_to);
+    }
+    if (report->chunks_rebuilt) {
+        dp_event_log_add(daemon->event_log, DP_LOG_WARN, "store.rebuilt", 0, NULL,
+                         "chunks.db was damaged and is rebuilt; what could not be read is fetched "
+                         "again; check the disk: smartctl -a DEVICE");
+    }
+    if (lost->text[0] != '\0') {
+        dp_event_log_add(daemon->event_log, lost->level, "store.lost", 0, NULL, "%s", lost->text);
+    }
 }
 
 /* Numbers of events go on above those of every earlier life: the incarnation grows with each start,
@@ -333,6 +357,7 @@ static void end_founding(dp_daemon *daemon, dp_run_identity *scratch)
 static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, dp_why *why)
 {
     dp_store_report report = {0};
+    loss lost = {.text = ""};
     DP_TRY(open_store(daemon, &report, why));
     DP_TRY(dp_daemon_load_identity(daemon, why));
     DP_TRY(dp_daemon_load_root(daemon, why));
@@ -341,7 +366,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     dp_status status = dp_run_identity_load(daemon->store, facts);
     if (status == DP_NOTFOUND || status == DP_CORRUPT) {
         status = enter_again(daemon, report.meta_rebuilt || status == DP_CORRUPT,
-                             report.meta_rebuilt || report.created, facts, why);
+                             report.meta_rebuilt || report.created, facts, &lost, why);
     }
     *member = status == DP_OK;
     daemon->lost = status == DP_NOTFOUND && dp_run_identity_lost(daemon->store);
@@ -361,6 +386,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     DP_TRY(dp_store_thread_open(&daemon->store_thread, daemon->loop, daemon->store));
     DP_TRY(dp_event_log_open(&daemon->event_log, daemon->loop, daemon->store_thread, &hooks));
     dp_event_log_begin(daemon->event_log, first_id);
+    tell_losses(daemon, &report, &lost);
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
     DP_TRY(dp_supervisor_open(&daemon->supervisor, daemon));
     DP_TRY(dp_disk_reserve_open(&daemon->disk_reserve, daemon, DP_DISK_RESERVE_LOOK_MS));

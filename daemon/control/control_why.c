@@ -414,6 +414,23 @@ static void add_voters_away(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+/* The chain names this node as a voter under a key that went with its store. */
+static void add_vote_key(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_member_view self;
+    dp_driver_view view;
+    const size_t at = strlen(text);
+    dp_driver_look(daemon->driver, &view);
+    if (view.running && !view.node.is_voter && view.node.mode != DP_MODE_LEFT &&
+        dp_node_member(dp_driver_node(daemon->driver), 0, &self) && self.voter) {
+        snprintf(
+            text + at, size - at,
+            "; this node has lost its vote key, with its store or on its disk, and votes again "
+            "when a majority of the voters has given it another. If they are lost for good: "
+            "dpnode run fork on the founder's machine");
+    }
+}
+
 static void add_clock(const dp_daemon *daemon, char *text, size_t size)
 {
     char clock[256];
@@ -546,6 +563,7 @@ static void answer(const dp_daemon *daemon, const dp_call *call, const question 
     } else if (daemon->driver != NULL) {
         answer_now(daemon, text, sizeof text);
         add_voters_away(daemon, text, sizeof text);
+        add_vote_key(daemon, text, sizeof text);
         add_refused(daemon, text, sizeof text);
         add_pause(daemon, text, sizeof text);
         add_trainer(daemon, text, sizeof text);

@@ -120,6 +120,8 @@ class Rot(SystemTest):
             wait_for(lambda: node.ask("status").get("run"), 60, "it knows its run")
             counted = node.run()["counted"]
             wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
+            told = {event["name"] for event in node.lines("logs", "-n", "1000")}
+            self.assertLessEqual({"store.rebuilt", "store.lost"}, told, damage.__name__)
         state_roots_agree([first, *others])
         # No file names the run any more: the node reports this, also after another start, until a token names the run.
         node.kill()
@@ -137,6 +139,28 @@ class Rot(SystemTest):
         node.ask("leave") # A node that has left does not come back when its store is lost.
         node.kill()
         self.assertFalse(os.path.exists(os.path.join(node.dir, "run.member")))
+
+    def test_a_model_that_is_nowhere_else_outlives_meta_db(self):
+        """Alone, without its chain and its vote key, a node still exports its newest checkpoint, also after another start."""
+        node = self.folder.node("one").start()
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        node.create(self.file("rot.yaml", TINY), "--text", text)
+        wait_for(lambda: len(node.ask("ckpt", "ls")["checkpoints"]) >= 2, 120, "two checkpoints")
+        node.end()
+        path = os.path.join(node.dir, "meta.db")
+        with contextlib.closing(sqlite3.connect(path)) as meta:
+            newest = meta.execute("SELECT max(round) FROM ckpt WHERE state IN(1,2)").fetchone()[0]
+        cut(path)
+        for _ in range(2):
+            node.start()
+            wait_for(lambda: "has lost its vote key" in node.ask("why")["answer"], 60, "it knows what it has lost")
+            self.assertEqual([(c["round"], c["state"]) for c in node.ask("ckpt", "ls")["checkpoints"]], [(newest, "recovered")])
+            node.end()
+        node.start()
+        model = os.path.join(self.folder.path, "model")
+        wait_for(lambda: "has lost its vote key" in node.ask("why")["answer"], 60, "it has started")
+        self.assertEqual(node.ask("ckpt", "export", model)["round"], newest)
+        self.assertTrue(os.path.exists(os.path.join(model, "model.safetensors")))
 
 
 if __name__ == "__main__":

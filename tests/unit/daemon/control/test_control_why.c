@@ -81,6 +81,11 @@ static void each_mode_has_a_sentence(void **state)
     call_kit.members[1].state = DP_MEMBER_ALIVE;
     assert_true(says_now("waits with its next gradient"));
     assert_false(answers("Start these voters"));
+    call_kit.members[0].voter = true;
+    assert_true(says_now("; this node has lost its vote key") && answers("dpnode run fork"));
+    call_kit.view.node.is_voter = true;
+    assert_true(says_now("waits with its next gradient"));
+    assert_false(answers("vote key"));
     call_kit.view.node.mode = DP_MODE_JOINING;
     call_kit.view.node.bytes_wanted = 3 << 20;
     call_kit.view.node.bytes_waiting = 2 << 20;
