@@ -5,6 +5,7 @@
  *   meta.db    small rows: votes, chain, checkpoints, journal, index of objects (WAL,
  *              synchronous=FULL)
  *   chunks.db  the bytes of objects in chunks of at most 4 MiB (rollback journal, synchronous=FULL)
+ *   KEY.row    copies of a few small rows of meta.db
  *   reserve.bin  ballast: released when the disk is full, so that meta.db can still be written and
  *                chunks.db can still delete
  *
@@ -88,6 +89,12 @@ DP_MUST dp_status dp_store_get(dp_store *store, const char *key, dp_buf *out);
 DP_MUST dp_status dp_store_put(dp_store *store, const char *key, dp_view value);
 /* DP_OK also if the key is absent. */
 DP_MUST dp_status dp_store_delete(dp_store *store, const char *key);
+
+/* The same for what the owner of the node has ordered, with a copy in a file of the directory, so
+ * that an order outlives a lost meta.db and a damaged row. get: DP_CORRUPT: neither can be read. */
+DP_MUST dp_status dp_store_get_either(dp_store *store, const char *key, dp_buf *out);
+DP_MUST dp_status dp_store_put_both(dp_store *store, const char *key, dp_view value);
+DP_MUST dp_status dp_store_delete_both(dp_store *store, const char *key);
 
 /* The next incarnation: larger than every one given before and than floor, durable before it is
  * returned. Pass unix seconds as floor, so that the number grows even if the last one is lost, with

@@ -231,7 +231,7 @@ void dp_config_live_load(dp_config_live *live, dp_store *store)
 {
     dp_buf buf;
     dp_buf_init(&buf, DP_STORE_THREAD_ROW_MAX);
-    dp_status status = dp_store_get(store, row_key, &buf);
+    dp_status status = dp_store_get_either(store, row_key, &buf);
     status = status == DP_OK ? dp_config_live_read(live, dp_buf_view(&buf)) : status;
     live->damaged = status != DP_OK && status != DP_NOTFOUND;
     if (live->damaged) {

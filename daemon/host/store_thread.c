@@ -141,8 +141,8 @@ static void run_put(dp_store_thread_job *job, dp_store *store)
 {
     put_job *self = (put_job *)job;
     self->status = self->size > 0
-                       ? dp_store_put(store, self->key, dp_view_of(self->bytes, self->size))
-                       : dp_store_delete(store, self->key);
+                       ? dp_store_put_both(store, self->key, dp_view_of(self->bytes, self->size))
+                       : dp_store_delete_both(store, self->key);
     self->status = self->status == DP_NOTFOUND ? DP_OK : self->status;
 }
 

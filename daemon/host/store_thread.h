@@ -41,9 +41,10 @@ DP_MUST dp_status dp_store_thread_open(dp_store_thread **store_thread, uv_loop_t
  * called. Loop thread only. */
 DP_MUST dp_status dp_store_thread_post(dp_store_thread *store_thread, dp_store_thread_job *job,
                                        dp_store_thread_class class);
-/* Writes a row of the store, or without bytes deletes it, in order with other jobs of BULK; copies
- * the bytes, at most DP_STORE_THREAD_ROW_MAX. done, which may be NULL, is called once on the loop,
- * unless the result is not DP_OK: DP_NOMEM, DP_AGAIN as post. key must outlive the job. */
+/* Writes a row of the store and its copy (dp_store_put_both), or without bytes deletes them, in
+ * order with other jobs of BULK; copies the bytes, at most DP_STORE_THREAD_ROW_MAX. done, which may
+ * be NULL, is called once on the loop, unless the result is not DP_OK: DP_NOMEM, DP_AGAIN as post.
+ * key must outlive the job. */
 typedef void dp_store_thread_kept(void *context, dp_status status);
 DP_MUST dp_status dp_store_thread_put(dp_store_thread *store_thread, const char *key, dp_view bytes,
                                       dp_store_thread_kept *done, void *context);

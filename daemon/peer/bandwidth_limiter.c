@@ -52,7 +52,7 @@ static void read_counts(dp_bandwidth_limiter *bandwidth_limiter)
 {
     dp_buf buf;
     dp_buf_init(&buf, ROW_BYTES_MAX);
-    dp_status status = dp_store_get(bandwidth_limiter->daemon->store, traffic_key, &buf);
+    dp_status status = dp_store_get_either(bandwidth_limiter->daemon->store, traffic_key, &buf);
     status = status == DP_OK ? dp_bandwidth_quota_read(&bandwidth_limiter->month, dp_buf_view(&buf))
                              : status;
     if (status != DP_OK && status != DP_NOTFOUND) {

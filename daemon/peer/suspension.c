@@ -482,12 +482,12 @@ dp_pause dp_suspension_owner(const dp_suspension *suspension)
 
 /* ---- opening ---- */
 
-/* The node may train only if the store has no row. */
+/* The node may train only if the store has neither row nor copy. */
 static void read_pause(dp_suspension *suspension)
 {
     dp_buf buf;
     dp_buf_init(&buf, DP_STORE_THREAD_ROW_MAX);
-    dp_status status = dp_store_get(suspension->daemon->store, pause_key, &buf);
+    dp_status status = dp_store_get_either(suspension->daemon->store, pause_key, &buf);
     if (status != DP_NOTFOUND) {
         suspension->pause = (dp_pause){.holds = true};
         status = status == DP_OK ? dp_pause_read(&suspension->pause, dp_buf_view(&buf)) : status;

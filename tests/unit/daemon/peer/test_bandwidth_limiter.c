@@ -96,6 +96,27 @@ static void settings_outlive_the_daemon(void **state)
     house_close(&house);
 }
 
+static void limits_and_the_count_outlive_rows_that_meta_db_has_lost(void **state)
+{
+    struct house house;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    set_and_keep(&house, "upload-max", "8");
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 3 * GB, GB);
+    end(&house);
+    house_close_rows(&house);
+    CHECK_OK(dp_store_delete(house.shelf.store, "limits"));
+    CHECK_OK(dp_store_delete(house.shelf.store, "traffic"));
+    begin(&house);
+    house_open_rows(&house);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 1000000);
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_UP], 3 * GB);
+    end(&house);
+    house_close(&house);
+}
+
 static void a_month_is_counted_through_starts_and_transports(void **state)
 {
     struct house house;
@@ -273,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_outlive_the_daemon),
+        cmocka_unit_test(limits_and_the_count_outlive_rows_that_meta_db_has_lost),
         cmocka_unit_test(a_month_is_counted_through_starts_and_transports),
         cmocka_unit_test(the_count_of_a_short_life_is_kept),
         cmocka_unit_test(a_month_that_is_used_up_closes_the_line_and_says_until_when),

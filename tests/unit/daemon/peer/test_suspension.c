@@ -191,6 +191,21 @@ static void a_pause_outlives_the_daemon_until_it_is_resumed(void **state)
     close_daemon();
 }
 
+static void a_pause_outlives_the_row_that_meta_db_has_lost(void **state)
+{
+    (void)state;
+    open_daemon();
+    order(&(dp_pause){.holds = true, .since_ms = NOV_10, .user = "alice"});
+    turn_until(&desk.loop, is_quiet, NULL);
+    CHECK_OK(dp_store_delete(desk.shelf.store, "pause"));
+    start_anew();
+    CHECK(owner().holds && owner().since_ms == NOV_10);
+    order(&(dp_pause){.holds = false});
+    start_anew();
+    CHECK(!owner().holds);
+    close_daemon();
+}
+
 static void a_damaged_order_means_paused(void **state)
 {
     (void)state;
@@ -507,6 +522,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pause_outlives_the_daemon_until_it_is_resumed),
+        cmocka_unit_test(a_pause_outlives_the_row_that_meta_db_has_lost),
         cmocka_unit_test(a_damaged_order_means_paused),
         cmocka_unit_test(a_pause_ends_at_its_time_and_once),
         cmocka_unit_test(a_clock_that_is_set_moves_an_hour_and_not_a_length),
