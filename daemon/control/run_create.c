@@ -135,7 +135,7 @@ static dp_status name_object(dp_store *store, const dp_run_id *run, const dp_has
 }
 
 /* From now on the run itself keeps its data: leaving it deletes them. Until its facts are stored it
- * is marked as unfinished. */
+ * stays marked as unfinished, now with its id. */
 static dp_status store_run(dp_store *store, void *context)
 {
     const founding *const self = context;
@@ -211,6 +211,18 @@ static void fill_facts(founding *self, const dp_sign_key *root)
     snprintf(facts->node_name, sizeof facts->node_name, "%s", self->node_name);
 }
 
+/* Before anything is stored: what a start finds with this mark, of a run without an id too, it
+ * deletes. */
+static dp_status mark_founding(founding *self, dp_store *store)
+{
+    dp_sign_key root;
+    randombytes_buf(self->root_seed, sizeof self->root_seed);
+    dp_sign_key_of_seed(self->root_seed, &root);
+    memcpy(self->facts.root, root.public_key, sizeof self->facts.root);
+    sodium_memzero(&root, sizeof root);
+    return dp_run_identity_founding(store, &self->facts.run, self->facts.root);
+}
+
 static dp_status found(founding *self, dp_store *store)
 {
     dp_sign_key root;
@@ -223,8 +235,8 @@ static dp_status found(founding *self, dp_store *store)
                       dp_manifest_data_bytes(manifest) + manifest->tokenizer_bytes +
                           manifest->init_bytes + manifest->base_bytes,
                       &self->why));
+    DP_TRY(mark_founding(self, store));
     DP_TRY(keep_files(self, store));
-    randombytes_buf(self->root_seed, sizeof self->root_seed);
     dp_sign_key_of_seed(self->root_seed, &root);
     DP_TRY(make_vote_key(self, &vote));
     manifest->created_ms = dp_unix_ms();
@@ -244,17 +256,20 @@ static dp_status found(founding *self, dp_store *store)
     return status;
 }
 
-static void run_found(dp_store_thread_job *job, dp_store *store)
-{
-    founding *self = (founding *)job;
-    self->status = found(self, store);
-}
-
 static void run_abandon(dp_store_thread_job *job, dp_store *store)
 {
     const founding *self = (founding *)job;
     /* If it fails, the next start does it. */
     DP_IGNORE(dp_run_identity_abandon(store, &self->facts.run));
+}
+
+static void run_found(dp_store_thread_job *job, dp_store *store)
+{
+    founding *self = (founding *)job;
+    self->status = found(self, store);
+    if (self->status != DP_OK) {
+        run_abandon(job, store);
+    }
 }
 
 static void done_abandon(dp_store_thread_job *job)

@@ -379,9 +379,13 @@ dp_status dp_run_identity_unfinished(dp_store *store, dp_run_id *run,
 
 static dp_status abandon_body(dp_store *store, void *context)
 {
+    static const dp_run_id none;
     const dp_run_id *const run = context;
-    DP_TRY(dp_vote_destroy_key(store, run));
-    DP_TRY(dp_store_drop_run(store, run));
+    if (!dp_hash_is_zero(run)) {
+        DP_TRY(dp_vote_destroy_key(store, run));
+        DP_TRY(dp_store_drop_run(store, run));
+    }
+    DP_TRY(dp_object_prune(store, &none, DP_PIN_DATA, INT64_MAX));
     return dp_store_delete(store, founding_key);
 }
 

@@ -50,13 +50,15 @@ DP_MUST dp_status dp_run_identity_leave(dp_store *store, const dp_run_id *run);
 DP_MUST dp_status dp_run_identity_drop(dp_store *store);
 
 /* A run is being created, with this root key, and may not be stored yet: dp_run_identity_save takes
- * the mark back. */
+ * the mark back. run: zero while its data are stored, of which its id is made; their pins name no
+ * run then. */
 DP_MUST dp_status dp_run_identity_founding(dp_store *store, const dp_run_id *run,
                                            const uint8_t root[DP_PUBLIC_KEY_BYTES]);
 /* The run that was being created when the daemon ended. DP_NOTFOUND: none was. */
 DP_MUST dp_status dp_run_identity_unfinished(dp_store *store, dp_run_id *run,
                                              uint8_t root[DP_PUBLIC_KEY_BYTES]);
-/* Deletes the vote key and the data of a run that was not created after all, and that mark. */
+/* Deletes the vote key and the data of a run that was not created after all, data that name no run,
+ * and that mark. */
 DP_MUST dp_status dp_run_identity_abandon(dp_store *store, const dp_run_id *run);
 
 /* The same in the file run.member beside identity.key, for a store that has lost them: with these

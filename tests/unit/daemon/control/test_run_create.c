@@ -6,6 +6,7 @@
 #include "base/run/prepared.h"
 #include "daemon/control/run_create.h"
 #include "daemon/host/tool.h"
+#include "store/inside.h"
 #include "store/vote.h"
 #include "tests/unit/daemon/desk.h"
 #include "tests/unit/daemon/party.h"
@@ -320,6 +321,21 @@ static void a_file_that_only_the_caller_may_read_is_told_with_a_place_for_it(voi
     desk_close();
 }
 
+/* The store has nothing of the run that was not created. */
+static bool is_forgotten(void)
+{
+    dp_run_id run;
+    dp_vote_key_row key;
+    uint8_t root[DP_PUBLIC_KEY_BYTES];
+    int64_t n_pins = 0;
+    int64_t n_objects = 0;
+    CHECK_OK(dp_sql_number(&desk.shelf.store->meta, "SELECT count(*) FROM pin", &n_pins));
+    CHECK_OK(dp_sql_number(&desk.shelf.store->meta, "SELECT count(*) FROM object", &n_objects));
+    return n_pins == 0 && n_objects == 0 &&
+           dp_vote_load_key(desk.shelf.store, &net.facts.run, &key) == DP_NOTFOUND &&
+           dp_run_identity_unfinished(desk.shelf.store, &run, root) == DP_NOTFOUND;
+}
+
 static void data_that_is_not_what_the_manifest_names_founds_nothing(void **state)
 {
     (void)state;
@@ -329,11 +345,28 @@ static void data_that_is_not_what_the_manifest_names_founds_nothing(void **state
     go_on();
     assert_true(net.status == DP_IO && net.n_opened == 0 && net.n_removed == 1);
     assert_string_equal(net.code, "E0302");
+    assert_true(is_forgotten()); /* The tokenizer and the first shard were stored. */
     net.n_done = 0;
     start(NULL);
     write_file(DP_PREPARED_MANIFEST, dp_view_text("no manifest"));
     go_on();
     assert_true(net.status == DP_IO && net.n_opened == 0);
+    desk_close();
+}
+
+static void a_run_that_does_not_fit_the_quota_leaves_nothing(void **state)
+{
+    uint64_t used = 0;
+    (void)state;
+    open_idle();
+    CHECK_OK(dp_store_bytes(desk.shelf.store, &used));
+    dp_store_limit(desk.shelf.store, used + DATA_BYTES); /* The tokenizer fits. */
+    start(NULL);
+    prepare(3);
+    go_on();
+    assert_true(net.status == DP_IO && net.n_opened == 0);
+    assert_string_equal(net.code, "E0312");
+    assert_true(is_forgotten());
     desk_close();
 }
 
@@ -366,19 +399,6 @@ static void nothing_is_begun_without_a_port_a_folder_room_or_memory(void **state
     start(NULL);
     assert_true(net.n_done == 6 && net.status == DP_IO && strcmp(net.code, "E0302") == 0);
     desk_close();
-}
-
-/* The store has nothing of the run that was not created. */
-static bool is_forgotten(void)
-{
-    dp_run_id run;
-    dp_vote_key_row key;
-    uint8_t root[DP_PUBLIC_KEY_BYTES];
-    dp_hash pinned;
-    uint32_t n_pins = 0;
-    CHECK_OK(dp_object_pins(desk.shelf.store, &net.facts.run, DP_PIN_DATA, &pinned, 1, &n_pins));
-    return n_pins == 0 && dp_vote_load_key(desk.shelf.store, &net.facts.run, &key) == DP_NOTFOUND &&
-           dp_run_identity_unfinished(desk.shelf.store, &run, root) == DP_NOTFOUND;
 }
 
 static void a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened(void **state)
@@ -496,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_refusal_of_the_tool_has_its_own_code),
         cmocka_unit_test(a_file_that_only_the_caller_may_read_is_told_with_a_place_for_it),
         cmocka_unit_test(data_that_is_not_what_the_manifest_names_founds_nothing),
+        cmocka_unit_test(a_run_that_does_not_fit_the_quota_leaves_nothing),
         cmocka_unit_test(nothing_is_begun_without_a_port_a_folder_room_or_memory),
         cmocka_unit_test(a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened),
         cmocka_unit_test(the_name_of_an_earlier_root_key_is_told),

@@ -317,6 +317,33 @@ static void a_run_is_unfinished_until_its_facts_are_stored(void **state)
     shelf_close(&kept);
 }
 
+/* Its id is made of its data, which are stored first. */
+static void the_data_of_a_run_that_has_no_id_yet_go_with_its_mark(void **state)
+{
+    const dp_run_id none = {{0}};
+    const dp_pin unnamed = {.kind = DP_PIN_DATA};
+    shelf kept;
+    dp_run_id run;
+    dp_hash root;
+    uint8_t root_key[DP_PUBLIC_KEY_BYTES];
+    dp_object_info info;
+    (void)state;
+    shelf_open(&kept);
+    const dp_run_identity facts = example();
+    keep_state(&kept, &facts.run); /* of another run, that was left with its data */
+    CHECK_OK(dp_run_identity_founding(kept.store, &none, facts.root));
+    CHECK_OK(dp_object_put(kept.store, dp_view_text("tokens"), &unnamed, &root));
+    shelf_reopen(&kept);
+    CHECK_OK(dp_object_stat(kept.store, &root, &info));
+    CHECK_OK(dp_run_identity_unfinished(kept.store, &run, root_key));
+    assert_true(dp_hash_is_zero(&run));
+    CHECK_OK(dp_run_identity_abandon(kept.store, &run));
+    CHECK_STATUS(dp_object_stat(kept.store, &root, &info), DP_NOTFOUND);
+    CHECK_STATUS(dp_run_identity_unfinished(kept.store, &run, root_key), DP_NOTFOUND);
+    assert_true(has_state(&kept, &facts.run));
+    shelf_close(&kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +356,7 @@ int main(void)
         cmocka_unit_test(the_data_of_a_run_that_was_left_go_also_after_a_restart),
         cmocka_unit_test(a_run_that_is_entered_again_keeps_its_data),
         cmocka_unit_test(a_run_is_unfinished_until_its_facts_are_stored),
+        cmocka_unit_test(the_data_of_a_run_that_has_no_id_yet_go_with_its_mark),
         cmocka_unit_test(the_copy_outlives_the_store_and_nobody_else_reads_it),
     };
     tempdir_in_memory();
