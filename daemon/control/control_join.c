@@ -19,9 +19,10 @@ enum {
     JOIN_REACH_MS = 20 * 1000, /* ... a peer must have answered with the manifest ... */
     /* ... or have accepted a connection; then the wait is extended once */
     JOIN_SLOW_MS = 40 * 1000,
-    JOIN_LOOK_MS = 100,       /* between checks whether it is admitted; */
-    JOIN_QUIET_MS = 3 * 1000, /* the waiting client gets a first notice after so long, */
-    JOIN_TELL_MS = 30 * 1000  /* ... and further ones at this interval */
+    JOIN_LOOK_MS = 100,           /* between checks whether it is refused or admitted; */
+    JOIN_QUIET_MS = 3 * 1000,     /* the waiting client gets a first notice after so long, */
+    JOIN_TELL_MS = 30 * 1000,     /* ... and further ones at this interval */
+    FORGET_TURNS_MAX = 100 * 1000 /* of the store's thread, until a run's last write is done */
 };
 #define MEMBER_MS (365ULL * 24 * 3600 * 1000)
 
@@ -57,19 +58,45 @@ static void end_joining(joining *self)
 
 typedef struct forget_job {
     dp_store_thread_job job;
+    const dp_daemon *daemon;
+    dp_run_id run;
+    bool all; /* the join has brought all that is here of the run: the data go too */
+    uint32_t turns;
 } forget_job;
 
+/* If it fails, the next start tries to enter again, and reports it. */
 static void run_forget_facts(dp_store_thread_job *job, dp_store *store)
 {
-    (void)job;
-    DP_IGNORE(
-        /* Then the next start tries to enter again, and reports it. */
-        dp_run_identity_forget(store));
+    const forget_job *self = (const forget_job *)job;
+    DP_IGNORE(self->all ? dp_run_identity_leave(store, &self->run) : dp_run_identity_forget(store));
 }
 
+static void run_nothing(dp_store_thread_job *job, dp_store *store)
+{
+    (void)job;
+    (void)store;
+}
+
+/* If it fails, the next start does it: the run is marked as left. */
+static void run_drop_data(dp_store_thread_job *job, dp_store *store)
+{
+    (void)job;
+    DP_IGNORE(dp_run_identity_drop(store));
+}
+
+/* The data go when the last write of the run, which may be waiting now, is done. */
 static void done_forget_facts(dp_store_thread_job *job)
 {
-    dp_free(job);
+    forget_job *self = (forget_job *)job;
+    const bool is_last = dp_store_thread_waiting(self->daemon->store_thread) == 0;
+    if (!self->all || job->run == run_drop_data || ++self->turns > FORGET_TURNS_MAX) {
+        dp_free(self);
+        return;
+    }
+    job->run = is_last ? run_drop_data : run_nothing;
+    if (dp_store_thread_post(self->daemon->store_thread, job, DP_STORE_THREAD_BULK) != DP_OK) {
+        dp_free(self);
+    }
 }
 
 /* The run is not entered: the daemon is idle again, also after a restart. */
@@ -77,6 +104,15 @@ static void forget_run(dp_daemon *daemon)
 {
     dp_driver *driver = daemon->driver;
     forget_job *forget = dp_alloc(1, sizeof *forget);
+    if (forget != NULL) {
+        forget->daemon = daemon;
+    }
+    if (forget != NULL && driver != NULL) { /* Otherwise run.leave, which closes it, does more. */
+        dp_driver_view view;
+        dp_driver_look(driver, &view);
+        forget->run = dp_driver_run_identity(driver)->run;
+        forget->all = view.is_new;
+    }
     daemon->driver = NULL;
     dp_driver_close(driver);
     DP_IGNORE(dp_suspension_pause(daemon->suspension, &(dp_pause){.holds = false}, NULL,
@@ -211,13 +247,6 @@ static void on_join_progress(void *context, const char *phase, const char *text)
     }
 }
 
-static void on_join_manifest(void *context)
-{
-    joining *self = context;
-    uv_timer_stop(&self->timer);
-    dp_call_progress(&self->call, "manifest", dp_driver_run_identity(self->daemon->driver)->name);
-}
-
 /* The run stays in the store: the next start of this daemon continues the join. */
 static void interrupt(joining *self)
 {
@@ -269,6 +298,42 @@ static bool is_taken(joining *self)
                 "the run refuses this node", why.text);
     }
     return refused == DP_OK;
+}
+
+/* The chain is here as far as the members that are linked have applied it. */
+static bool is_level(const dp_node *node)
+{
+    dp_node_view own;
+    dp_member_view member;
+    bool any = false;
+    dp_node_look(node, &own);
+    for (uint32_t i = 1; dp_node_member(node, i, &member); i++) {
+        if (member.linked && member.round > own.round) {
+            return false;
+        }
+        any = any || (member.linked && member.round > 0);
+    }
+    return any;
+}
+
+/* The run's data may be many: a run that will not take this node is not fetched first. A removal is
+ * for good; in other respects only the end of the chain counts. */
+static void on_catching_up(uv_timer_t *timer)
+{
+    joining *self = timer->data;
+    dp_why why;
+    const dp_node *const node =
+        self->daemon->driver != NULL ? dp_driver_node(self->daemon->driver) : NULL;
+    if (node != NULL && (is_level(node) || dp_node_refused(node, &why) == DP_EXISTS)) {
+        DP_IGNORE(!is_taken(self)); /* Then the join has failed. */
+    }
+}
+
+static void on_join_manifest(void *context)
+{
+    joining *self = context;
+    uv_timer_start(&self->timer, on_catching_up, JOIN_LOOK_MS, JOIN_LOOK_MS);
+    dp_call_progress(&self->call, "manifest", dp_driver_run_identity(self->daemon->driver)->name);
 }
 
 /* The next record admits it, if others do not come before it by the same invite. An observer is not

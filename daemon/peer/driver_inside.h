@@ -119,6 +119,7 @@ struct dp_driver {
     uint64_t counted_before;  /* by the chain in the store at the start */
     uint64_t checkpoint_round;
     bool has_checkpoint;
+    bool is_new; /* the store had no chain, no state and no vote key of the run at the start */
     /* trainer */
     bool trainer_wanted;
     bool yields; /* to other programs on its GPU: no trainer runs */

@@ -316,6 +316,7 @@ static void done_restore(dp_store_thread_job *job)
 {
     restore_job *self = (restore_job *)job;
     dp_driver *driver = self->driver;
+    driver->is_new = self->new_vote_key && self->slot == 0 && !self->has_checkpoint;
     if (self->status != DP_OK || driver->closing) {
         dp_node_close(self->node);
         if (!driver->closing && self->mended) {

@@ -345,6 +345,9 @@ class FirstStart(SystemTest):
         self.fails("E0219", 77, node.ask, "join", "-", "--name", "node", stdin=token)
         self.problem(node, "E0218") # nor by the file, after this
         node.end()
+        with contextlib.closing(sqlite3.connect(os.path.join(node.dir, "meta.db"))) as meta:
+            for table in ("pin", "object", "vote", "record", "ckpt"): # Three refused joins have left nothing.
+                self.assertEqual(meta.execute(f"SELECT count(*) FROM {table}").fetchone()[0], 0, table)
         os.rename(node.dir, node.dir + ".left")
         node.start() # as a new node, to which nobody said leave
         self.assertNotIn("problem", self.trains(node) and node.ask("status"))

@@ -1,6 +1,9 @@
 /* Joins and leaves through the control socket that end before they are done. */
 #include "base/alloc.h"
 #include "daemon/peer/driver_inside.h"
+#include "store/chain.h"
+#include "store/inside.h"
+#include "store/vote.h"
 #include "tests/unit/daemon/joining.h"
 
 static void leaving_ends_a_join_that_still_waits(void **state)
@@ -92,6 +95,49 @@ static void an_end_of_the_daemon_interrupts_a_join_and_forgets_no_run(void **sta
         caller_close(&caller);
         house_close_rows(&house);
         CHECK(knows_its_run(&house) == house.daemon.ending);
+        house_open_rows(&house);
+        house_close(&house);
+    }
+}
+
+/* Rows of meta.db that keep something of a run, and objects. */
+static int64_t rows_of_runs(const struct house *house)
+{
+    int64_t count = 0;
+    CHECK_OK(dp_sql_number(&house->shelf.store->meta,
+                           "SELECT (SELECT count(*) FROM pin)+(SELECT count(*) FROM object)+"
+                           "(SELECT count(*) FROM vote)+(SELECT count(*) FROM record)",
+                           &count));
+    return count;
+}
+
+static void a_join_that_fails_leaves_nothing_but_what_was_here_before_it(void **state)
+{
+    static dp_run_identity facts;
+    const dp_vote_key_row key = {.secret = {1}};
+    const dp_chain_record record = {.slot = 1, .record = dp_view_text("r"), .cert = {0}};
+    for (int is_new = 0; is_new <= 1; is_new++) {
+        struct house house;
+        struct caller caller;
+        dp_control_frame frame;
+        (void)state;
+        start_joining(&house, &caller);
+        facts = *dp_driver_run_identity(house.daemon.driver);
+        const dp_pin pin = {.run = facts.run, .kind = DP_PIN_DATA};
+        CHECK_OK(dp_run_identity_save(house.shelf.store, &facts));
+        CHECK_OK(dp_run_identity_copy_save(house.config.dir, &facts));
+        CHECK_OK(dp_vote_create_key(house.shelf.store, &facts.run, &key));
+        CHECK_OK(dp_chain_append(house.shelf.store, &facts.run, &record));
+        CHECK_OK(dp_object_put(house.shelf.store, dp_view_text("tokens"), &pin, NULL));
+        house.daemon.driver->is_new = is_new != 0;
+        dp_driver_fail(house.daemon.driver, DP_NOSPACE, "the data cannot be stored");
+        const size_t size = next_frame(&caller, &frame);
+        CHECK(frame.kind == DP_CONTROL_REPLY && frame.id == 1 && frame.error != NULL);
+        used(&caller, &frame, size);
+        caller_close(&caller);
+        house_close_rows(&house);
+        CHECK(!knows_its_run(&house));
+        assert_int_equal(rows_of_runs(&house), is_new != 0 ? 0 : 4);
         house_open_rows(&house);
         house_close(&house);
     }
@@ -203,6 +249,7 @@ int main(void)
         cmocka_unit_test(leaving_twice_is_answered_twice),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_join_that_still_waits),
         cmocka_unit_test(an_end_of_the_daemon_interrupts_a_join_and_forgets_no_run),
+        cmocka_unit_test(a_join_that_fails_leaves_nothing_but_what_was_here_before_it),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_leave_that_still_waits),
     };
     tempdir_in_memory();
