@@ -131,8 +131,8 @@ const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uin
         const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
         dp_driver_look(daemon->driver, &view);
         /* In a run of any model it trains while it has a script, or the last steps of one. */
-        works = manifest == NULL || !dp_manifest_external(manifest) || view.training ||
-                view.uncounted;
+        works =
+            manifest == NULL || !dp_manifest_external(manifest) || view.training || view.uncounted;
     }
     if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer || !works ||
         strcmp(view.trainer, "up") != 0) {
