@@ -9,7 +9,7 @@ typedef dp_template_node node;
 
 /* ---- Small things. */
 
-dp_status dp_run_fail(const dp_run *run, const node *n, dp_status status, const char *format, ...)
+dp_status(dp_run_fail)(const dp_run *run, const node *n, dp_status status, const char *format, ...)
 {
     char text[320];
     va_list list;

@@ -41,6 +41,11 @@ typedef struct dp_arguments {
 /* A status with the line of a node. */
 DP_MUST dp_status dp_run_fail(const dp_run *run, const dp_template_node *node, dp_status status,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* As for dp_why_set: the analyzer would follow calls that return another status. */
+#ifdef __clang_analyzer__
+#define dp_run_fail(run, node, status, ...)                                                        \
+    ((void)dp_run_fail(run, node, status, __VA_ARGS__), (status))
+#endif
 /* Counts work. DP_TOOBIG. */
 DP_MUST dp_status dp_run_charge(dp_run *run, const dp_template_node *node, uint64_t steps);
 /* Counts work that goes through a value once. DP_TOOBIG. */
