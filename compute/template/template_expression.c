@@ -319,9 +319,8 @@ static dp_status unary(dp_parser *p, bool filters, node **out)
 {
     DP_TRY(dp_parse_enter(p));
     if (dp_parse_takes_sign(p, "-")) {
-        node *a;
-        DP_TRY(unary(p, false, &a));
-        DP_TRY(dp_parse_make_of(p, DP_NODE_NEGATE, a, NULL, out));
+        DP_TRY(unary(p, false, out));
+        DP_TRY(dp_parse_make_of(p, DP_NODE_NEGATE, *out, NULL, out));
     } else if (dp_parse_takes_sign(p, "+")) {
         DP_TRY(unary(p, false, out));
     } else {
