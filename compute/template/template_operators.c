@@ -106,7 +106,6 @@ static dp_status reals(dp_run *run, const node *n, double a, double b, dp_value 
 
 static dp_status repeat(dp_run *run, const node *n, dp_view text, int64_t times, dp_value *out)
 {
-    dp_view all = dp_view_of(NULL, 0);
     if (times > 0 && text.size > DP_TEMPLATE_MEMORY_MAX / (size_t)times) {
         return dp_run_fail(run, n, DP_TOOBIG, "the text is too long");
     }
@@ -118,8 +117,7 @@ static dp_status repeat(dp_run *run, const node *n, dp_view text, int64_t times,
     for (int64_t i = 0; i < times && text.size > 0; i++) {
         memcpy(room + (size_t)i * text.size, text.data, text.size);
     }
-    all = dp_view_of(room, times > 0 ? text.size * (size_t)times : 0);
-    *out = dp_value_text(all);
+    *out = dp_value_text(dp_view_of(room, times > 0 ? text.size * (size_t)times : 0));
     return DP_OK;
 }
 
