@@ -118,9 +118,10 @@ static void pack_members(dp_group *map, const audit_job *self, const dp_audit_vi
     dp_group list = dp_array_begin(dp_pair(map, "members"));
     uint32_t count = 0;
     for (uint32_t i = 0; i < 2 * view->members && count < MEMBERS_MAX; i++) {
+        const bool gone = i >= view->members;
         dp_audit_member_view member;
-        dp_audit_member(self->audit, i % view->members, &member);
-        if (member.gone == (i >= view->members)) {
+        dp_audit_member(self->audit, gone ? i - view->members : i, &member);
+        if (member.gone == gone) {
             pack_member(dp_item(&list), self, &member);
             count++;
         }
