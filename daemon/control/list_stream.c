@@ -341,9 +341,7 @@ static void pump(dp_stream *self)
     while (!self->busy && !self->over) {
         if (!dp_call_alive(&self->call)) {
             self->over = true;
-        } else if (!is_in_run(self)) {
-            return;
-        } else if (dp_call_waiting(&self->call) > DP_STREAM_WAITING) {
+        } else if (!is_in_run(self) || dp_call_waiting(&self->call) > DP_STREAM_WAITING) {
             return;
         } else if (self->phase != RING) {
             ask_store(self);
