@@ -107,6 +107,7 @@ dp_status dp_model_open_adapters(dp_model *model, const dp_model_config *config,
         return status;
     }
     memset(made.at, 0xff, sizeof made.at);
+    dp_assert(config->layers > 0);
     for (size_t layer = 0; layer < config->layers; layer++) {
         for (int slot = 0; slot < DP_LAYER_SLOTS; slot++) {
             const dp_tensor *const weight = dp_model_tensor(made.base, layer, (dp_slot)slot);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 enum { EMBED_COLUMNS = 64 }; /* of one task of the embeddings' gradient */
 
 /* d_in [rows][ld] = d_out * weight' on a slice. */
@@ -247,6 +249,7 @@ static void embed_task(void *ctx, size_t index, size_t worker)
     const size_t columns = c - first < EMBED_COLUMNS ? c - first : EMBED_COLUMNS;
     float *const table = dp_gpt_grad(gpt, 0, DP_SLOT_EMBED);
     float *const positions = dp_gpt_grad(gpt, 0, DP_SLOT_POSITIONS);
+    dp_assert(table != NULL); /* Every model has embeddings, and adapters do not come here. */
     for (size_t i = 0; i < gpt->tokens; i++) {
         const float *dx = gpt->dx + i * c + first;
         float *const row = table + dp_token_of(gpt->batch.x[i]) * c + first;
