@@ -78,8 +78,9 @@ uint64_t dp_local_next(uint64_t now_ms, uint32_t minute)
 uint64_t dp_local_at(int64_t minutes)
 {
     const int64_t first = minutes > ZONE_MINUTES ? minutes - ZONE_MINUTES : 0;
+    const int64_t end = first + (int64_t)2 * ZONE_MINUTES;
     int64_t at = first;
-    while (at < first + 2 * ZONE_MINUTES && dp_local_minutes((uint64_t)at * MINUTE_MS) < minutes) {
+    while (at < end && dp_local_minutes((uint64_t)at * MINUTE_MS) < minutes) {
         at++;
     }
     return (uint64_t)at * MINUTE_MS;

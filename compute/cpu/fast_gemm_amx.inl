@@ -15,7 +15,7 @@
 #define DP_PAIRS DP_OPS_DEPTH               /* of terms, of a's block */
 #define DP_BLOCK_TILES (DP_PAIRS / DP_TILE) /* of a row of a's block */
 #define DP_GRADIENT_ROWS 384                /* of a weight, that are packed at a time */
-#define DP_GRADIENT_SCRATCH ((DP_GRADIENT_ROWS + DP_OPS_TILE) * DP_PAIRS)
+#define DP_GRADIENT_SCRATCH ((size_t)(DP_GRADIENT_ROWS + DP_OPS_TILE) * DP_PAIRS)
 #define DP_PANEL_BYTES (DP_PANEL * 4) /* of a row of a panel's tiles */
 
 _Static_assert(DP_GROUP == DP_TILE && DP_PANEL == 2 * DP_TILE, "a panel is two tiles wide");

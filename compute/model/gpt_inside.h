@@ -203,7 +203,8 @@ static inline size_t dp_gpt_row_tiles(const dp_gpt *gpt, size_t rows)
  * side as leave every thread enough tasks. */
 static inline size_t dp_gpt_run(const dp_gpt *gpt, size_t tiles)
 {
-    const size_t least = DP_GPT_TASKS_MIN * DP_OPS_TILE / gpt->ops->tile_rows; /* of like work */
+    /* Tiles of more rows are more work, so fewer tasks are enough. */
+    const size_t least = (size_t)DP_GPT_TASKS_MIN * DP_OPS_TILE / gpt->ops->tile_rows;
     const size_t run = tiles / (least * dp_pool_threads(gpt->pool));
     return DP_OPS_TILE * (run == 0 ? 1 : run > DP_GPT_RUN_MAX ? DP_GPT_RUN_MAX : run);
 }

@@ -182,7 +182,7 @@ static void ask_for_time(const dp_supervisor *supervisor)
     const uint64_t left_ms = waited_ms < limit_ms ? limit_ms - waited_ms : 0;
     char extend[64];
     snprintf(extend, sizeof extend, "EXTEND_TIMEOUT_USEC=%llu",
-             (unsigned long long)(left_ms + END_S * 1000) * 1000);
+             (unsigned long long)(left_ms + (uint64_t)END_S * 1000) * 1000);
     tell(supervisor, extend);
 }
 
