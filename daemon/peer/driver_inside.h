@@ -143,7 +143,9 @@ struct dp_driver {
         dp_part_range range; /* as requested by the node */
     } checks[DP_DRIVER_CHECKS_MAX];
     uint32_t next_judge;
-    uint32_t n_judges; /* that the node learns of, unless the trainer dies */
+    uint32_t n_judges;        /* that the node learns of, unless the trainer dies */
+    uint64_t n_commands;      /* that were posted to the store thread */
+    uint64_t n_commands_read; /* of these, with their objects read; store thread only */
     uint32_t n_held;
     dp_list held;                    /* of commands, in order */
     struct dp_driver_slices *slices; /* of the APPLY that waits for them; NULL: none */

@@ -1,5 +1,6 @@
 /* Sends commands to the trainer. Objects are passed as sealed memfds that the store thread fills;
- * commands keep their order because all of them are jobs of one class. */
+ * commands keep their order because all of them are jobs of one class, and none is read before
+ * those posted earlier. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,43 +9,6 @@
 #include "base/alloc.h"
 #include "daemon/peer/driver_inside.h"
 #include "daemon/peer/trainer_commands_inside.h"
-#include "store/object.h"
-
-/* Chunk by chunk: a shard may be as large as memory, and the memfd already holds it. */
-static dp_status fill_memfd(dp_store *store, const dp_hash *root, const dp_object_info *info,
-                            int fd)
-{
-    const size_t most = dp_object_chunk_bytes(info->size);
-    uint8_t *const chunk = dp_alloc(1, most);
-    dp_status status = chunk == NULL ? DP_NOMEM : DP_OK;
-    for (uint32_t i = 0; i < info->n_chunks && status == DP_OK; i++) {
-        size_t size = 0;
-        status = dp_object_read_chunk(store, root, i, chunk, most, &size);
-        if (status == DP_OK) {
-            status = dp_memfd_add(fd, dp_view_of(chunk, size));
-        }
-    }
-    dp_free(chunk);
-    return status == DP_OK ? dp_memfd_seal(fd) : status;
-}
-
-static dp_status object_memfd(dp_store *store, const dp_hash *root, int *fd)
-{
-    dp_object_info info;
-    int made = -1;
-    DP_TRY(dp_object_stat(store, root, &info));
-    if (!info.complete) {
-        return DP_AGAIN;
-    }
-    DP_TRY(dp_memfd_start("dpnode-object", &made));
-    const dp_status status = fill_memfd(store, root, &info, made);
-    if (status != DP_OK) {
-        close(made);
-        return status;
-    }
-    *fd = made;
-    return DP_OK;
-}
 
 /* Of its roots. The manifest of OPEN came from memory. */
 static uint32_t n_read(const command_job *self)
@@ -52,20 +16,56 @@ static uint32_t n_read(const command_job *self)
     return self->n_fds - (self->msg.kind == DP_TRAINER_OPEN ? 1 : 0);
 }
 
-/* Between two shards votes and records are written; no other command is sent before the trainer is
- * open. */
+static dp_status add_chunk(void *context, dp_view chunk)
+{
+    return dp_memfd_add(*(const int *)context, chunk);
+}
+
+/* Reads a piece of the next object. A shard may be as large as memory, and the memfd already holds
+ * it. */
+static dp_status read_piece(command_job *self, dp_store *store)
+{
+    int *const fd = &self->fds[self->n_fds];
+    if (!self->reads) {
+        DP_TRY(dp_memfd_start("dpnode-object", fd));
+        self->reading = (dp_pieces_reading){
+            .root = self->roots[n_read(self)], .take = add_chunk, .context = fd};
+        self->reads = true;
+    }
+    dp_status status = dp_pieces_read(&self->reading, store);
+    if (status == DP_OK && self->reading.more) {
+        return DP_OK;
+    }
+    self->reads = false;
+    status = status == DP_OK ? dp_memfd_seal(*fd) : status;
+    if (status != DP_OK) {
+        close(*fd);
+        return status;
+    }
+    self->n_fds++;
+    return DP_OK;
+}
+
+/* Shards and states may take longer to read than the supervisor waits for a sign of life. Updates
+ * are smaller, and the node may drop them as soon as their command is posted. */
+static bool lets_others_in(const command_job *self)
+{
+    return self->msg.kind == DP_TRAINER_OPEN || self->msg.kind == DP_TRAINER_LOAD;
+}
+
+/* Between two pieces of a shard or state, votes and records are written. */
 static void run_tell(dp_store_thread_job *job, dp_store *store)
 {
     command_job *self = (command_job *)job;
-    while (self->status == DP_OK && n_read(self) < self->n_roots) {
-        self->status = object_memfd(store, &self->roots[n_read(self)], &self->fds[self->n_fds]);
-        self->n_fds += self->status == DP_OK;
-        job->again = self->status == DP_OK && self->msg.kind == DP_TRAINER_OPEN &&
-                     n_read(self) < self->n_roots;
-        if (job->again) {
-            return;
-        }
+    if (self->number != self->driver->n_commands_read) {
+        job->again = true; /* An earlier one is being read. */
+        return;
     }
+    while (self->status == DP_OK && n_read(self) < self->n_roots && !job->again) {
+        self->status = read_piece(self, store);
+        job->again = self->status == DP_OK && lets_others_in(self) && n_read(self) < self->n_roots;
+    }
+    self->driver->n_commands_read += !job->again;
 }
 
 static void close_job_fds(const command_job *self)
@@ -216,14 +216,25 @@ static void prepare(command_job *job)
     }
 }
 
+/* False: the store thread takes no more jobs. */
+static bool post_job(dp_driver *driver, command_job *job)
+{
+    prepare(job);
+    job->number = driver->n_commands;
+    if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
+        return false;
+    }
+    driver->n_commands++;
+    return true;
+}
+
 void dp_driver_commands_retry(dp_driver *driver)
 {
     while (!dp_list_empty(&driver->held)) {
         command_job *job = DP_LIST_ITEM(driver->held.next, command_job, job.link);
         dp_list_remove(&job->job.link);
         driver->n_held--;
-        prepare(job);
-        if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
+        if (!post_job(driver, job)) {
             dp_trainer_command_free(job);
             dp_trainer_process_replace(driver->trainer, "does not take its commands");
         }
@@ -262,8 +273,7 @@ command_job *dp_trainer_command_new(dp_driver *driver, dp_trainer_kind kind)
 
 static void post(dp_driver *driver, command_job *job)
 {
-    prepare(job);
-    if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
+    if (!post_job(driver, job)) {
         /* Without it the trainer would never agree with the node again. */
         dp_trainer_command_free(job);
         dp_trainer_process_replace(driver->trainer, "does not take its commands");

@@ -4,6 +4,7 @@
 #define DP_DAEMON_PEER_TRAINER_COMMANDS_INSIDE_H
 
 #include "daemon/peer/driver_inside.h"
+#include "store/pieces.h"
 
 typedef struct command_job {
     dp_store_thread_job job;
@@ -12,7 +13,10 @@ typedef struct command_job {
     dp_trainer_msg msg;
     dp_driver_wait wait; /* command 0: there is no answer */
     dp_status status;
-    bool told; /* that it waits was logged */
+    uint64_t number;           /* how many commands were posted before it */
+    dp_pieces_reading reading; /* of the object that is written to the next of fds ... */
+    bool reads;                /* ... if there is one */
+    bool told;                 /* that it waits was logged */
     uint32_t n_fds;
     int fds[DP_TRAINER_FDS_MAX];
     uint32_t n_roots;

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "daemon/peer/driver_inside.h"
 #include "daemon/peer/suspension.h"
-#include "store/object.h"
+#include "store/pieces.h"
 #include "tests/lib/check.h"
 
 enum { TOLD_MAX = 64, EVENTS_MAX = 64, UPDATE_BYTES = 100 };
@@ -91,23 +91,14 @@ void dp_driver_publication_drop(dp_driver *driver)
     (void)driver;
 }
 
-dp_status dp_object_stat(dp_store *store, const dp_hash *root, dp_object_info *info)
+dp_status dp_pieces_read(dp_pieces_reading *reading, dp_store *store)
 {
+    uint8_t bytes[UPDATE_BYTES];
     (void)store;
-    (void)root;
-    *info = (dp_object_info){.size = UPDATE_BYTES, .n_chunks = 1, .n_present = 1, .complete = true};
-    return desk.stored;
-}
-
-dp_status dp_object_read_chunk(dp_store *store, const dp_hash *root, uint32_t index, void *out,
-                               size_t capacity, size_t *size)
-{
-    (void)store;
-    (void)root;
-    CHECK(index == 0 && capacity >= UPDATE_BYTES);
-    memset(out, 7, UPDATE_BYTES);
-    *size = UPDATE_BYTES;
-    return DP_OK;
+    DP_TRY(desk.stored);
+    memset(bytes, 7, sizeof bytes);
+    reading->more = false;
+    return reading->take(reading->context, dp_view_of(bytes, sizeof bytes));
 }
 
 dp_status dp_trainer_process_open(dp_trainer_process **trainer,

@@ -27,7 +27,7 @@ static struct {
 static bool holds(int fd, uint64_t seed)
 {
     uint8_t *bytes = noise(seed, SIZE);
-    dp_view view;
+    dp_view view = {0};
     const bool same = dp_memfd_map(fd, 1 << 20, &view) == DP_OK && view.size == SIZE &&
                       memcmp(view.data, bytes, SIZE) == 0;
     dp_memfd_unmap(view);
@@ -319,6 +319,53 @@ static void an_object_that_is_gone_fails_its_command_and_is_told_as_lost(void **
     close_trainer();
 }
 
+static bool has_told(void *context)
+{
+    (void)context;
+    return net.n_told > 0;
+}
+
+/* A state of many GiB takes longer to read than systemd waits for a sign of life. */
+static void votes_are_written_while_a_state_or_a_shard_is_read(void **state)
+{
+    dp_action load = {.type = DP_DO_TRAINER_LOAD};
+    (void)state;
+    for (int turn = 0; turn < 2; turn++) {
+        dp_driver *driver = open_trainer();
+        const dp_hash root = put_noise(desk.shelf.store, 9, DP_PIECE_BYTES + SIZE, DP_PIN_DATA, 0);
+        load.u.load.root = root;
+        driver->manifest.tokenizer = root;
+        desk_hold();
+        if (turn == 0) {
+            dp_driver_command_trainer(driver, &load);
+        } else {
+            dp_driver_open_model(driver);
+        }
+        assert_true(desk_writes_between(DP_STORE_THREAD_URGENT, has_told));
+        desk_settle();
+        assert_int_equal(net.told[0].kind, turn == 0 ? DP_TRAINER_LOAD : DP_TRAINER_OPEN);
+        assert_int_equal(net.n_fds[0], turn + 1);
+        close_trainer();
+    }
+}
+
+static void a_command_does_not_overtake_one_that_is_being_read(void **state)
+{
+    const dp_action train = {.type = DP_DO_TRAIN, .u.train.round = 3};
+    dp_action load = {.type = DP_DO_TRAINER_LOAD};
+    (void)state;
+    dp_driver *driver = open_trainer();
+    load.u.load.root = put_noise(desk.shelf.store, 9, DP_PIECE_BYTES + SIZE, DP_PIN_DATA, 0);
+    desk_hold();
+    dp_driver_command_trainer(driver, &load);
+    dp_driver_command_trainer(driver, &train);
+    assert_true(desk_writes_between(DP_STORE_THREAD_URGENT, has_told));
+    desk_settle();
+    assert_true(net.n_told == 2 && net.told[0].kind == DP_TRAINER_LOAD);
+    assert_int_equal(net.told[1].kind, DP_TRAINER_TRAIN);
+    close_trainer();
+}
+
 static void a_shard_that_is_damaged_is_fetched_anew(void **state)
 {
     dp_driver *driver = open_trainer();
@@ -413,6 +460,8 @@ int main(void)
         cmocka_unit_test(checks_have_numbers_and_a_range_where_it_is_not_the_whole),
         cmocka_unit_test(sums_restores_and_exchanges_carry_what_they_are_about),
         cmocka_unit_test(an_object_that_is_gone_fails_its_command_and_is_told_as_lost),
+        cmocka_unit_test(votes_are_written_while_a_state_or_a_shard_is_read),
+        cmocka_unit_test(a_command_does_not_overtake_one_that_is_being_read),
         cmocka_unit_test(a_shard_that_is_damaged_is_fetched_anew),
         cmocka_unit_test(of_a_trainer_that_died_no_command_is_told),
         cmocka_unit_test(a_command_without_memory_waits_for_the_next_tick),
