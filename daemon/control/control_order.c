@@ -78,6 +78,8 @@ typedef struct back_job {
     dp_run_id run;
     dp_admin_command order;
     dp_status status; /* DP_NOTFOUND: none of this round; DP_CORRUPT: it is damaged */
+    bool is_found;
+    dp_pieces_reading reading; /* of its state */
     dp_ckpt list[DP_CKPTS_MAX];
     uint32_t count;
 } back_job;
@@ -88,9 +90,8 @@ static bool is_whole(const dp_ckpt *ckpt)
            !dp_ckpt_is_recovered(ckpt); /* No record is known that a FORK could go back to. */
 }
 
-static void find_checkpoint(dp_store_thread_job *job, dp_store *store)
+static void find_checkpoint(back_job *self, dp_store *store)
 {
-    back_job *self = (back_job *)job;
     self->status = dp_ckpt_list(store, &self->run, self->list, DP_CKPTS_MAX, &self->count);
     if (self->status != DP_OK) {
         return;
@@ -99,10 +100,25 @@ static void find_checkpoint(dp_store_thread_job *job, dp_store *store)
     for (uint32_t i = 0; i < self->count; i++) {
         const dp_ckpt *ckpt = &self->list[i];
         if (ckpt->round == self->order.round && is_whole(ckpt)) {
-            self->status = dp_object_verify(store, &ckpt->object) == DP_OK ? DP_OK : DP_CORRUPT;
+            self->status = DP_OK;
+            self->is_found = true;
+            self->reading.root = ckpt->object;
             self->order.slot = ckpt->slot;
             self->order.state_root = ckpt->state_root;
         }
+    }
+}
+
+/* Reads a piece of it: votes are written in between. */
+static void run_back(dp_store_thread_job *job, dp_store *store)
+{
+    back_job *self = (back_job *)job;
+    if (!self->is_found) {
+        find_checkpoint(self, store);
+    }
+    if (self->status == DP_OK) {
+        self->status = dp_pieces_read(&self->reading, store) == DP_OK ? DP_OK : DP_CORRUPT;
+        job->again = self->status == DP_OK && self->reading.more;
     }
 }
 
@@ -160,7 +176,7 @@ static void order_back(dp_daemon *daemon, const dp_call *call, uint64_t round)
         dp_call_fail(call, 70, "E0199", "", "out of memory", "");
         return;
     }
-    job->job.run = find_checkpoint;
+    job->job.run = run_back;
     job->job.done = go_back;
     job->call = *call;
     job->daemon = daemon;

@@ -91,15 +91,20 @@ static void a_fork_and_a_merge_tell_the_round_that_goes_on(void **state)
 enum { RECOVERED = 10 }; /* no record of this round's state is known */
 
 /* A checkpoint in the store; its bytes are noise of this seed. */
-static void save(uint64_t round)
+static void save_of(uint64_t round, size_t size)
 {
-    uint8_t *bytes = noise(round, 5000);
+    uint8_t *bytes = noise(round, size);
     dp_ckpt ckpt = {.round = round,
                     .slot = 100 + round,
                     .state_root = round != RECOVERED ? name_of(round) : (dp_hash){{0}}};
     const dp_hash run = desk.driver->facts.run;
-    CHECK_OK(dp_ckpt_save(desk.shelf.store, &run, &ckpt, dp_view_of(bytes, 5000)));
+    CHECK_OK(dp_ckpt_save(desk.shelf.store, &run, &ckpt, dp_view_of(bytes, size)));
     free(bytes);
+}
+
+static void save(uint64_t round)
+{
+    save_of(round, 5000);
 }
 
 static void a_fork_goes_back_to_a_checkpoint_that_is_whole(void **state)
@@ -116,6 +121,18 @@ static void a_fork_goes_back_to_a_checkpoint_that_is_whole(void **state)
     assert_true(call_kit.order.back && call_kit.order.round == 8 && call_kit.order.slot == 108);
     assert_true(dp_hash_equal(&call_kit.order.state_root, &state_root));
     assert_int_equal(number_at(call_body(), "round"), 8);
+    call_close();
+}
+
+static void votes_are_written_while_a_checkpoint_is_verified_for_a_fork(void **state)
+{
+    (void)state;
+    open_node();
+    save_of(8, DP_PIECE_BYTES + 5000);
+    desk_hold();
+    CALL(dp_method_run_fork, NUMBER("round", 8));
+    assert_true(desk_writes_between(DP_STORE_THREAD_BULK, call_is_answered));
+    assert_true(call_kit.order.back && call_kit.order.round == 8);
     call_close();
 }
 
@@ -188,6 +205,7 @@ int main(void)
         cmocka_unit_test(without_a_run_or_a_peer_nothing_is_ordered),
         cmocka_unit_test(a_fork_and_a_merge_tell_the_round_that_goes_on),
         cmocka_unit_test(a_fork_goes_back_to_a_checkpoint_that_is_whole),
+        cmocka_unit_test(votes_are_written_while_a_checkpoint_is_verified_for_a_fork),
         cmocka_unit_test(without_a_checkpoint_of_that_round_those_that_are_here_are_named),
         cmocka_unit_test(a_damaged_checkpoint_is_not_gone_back_to),
         cmocka_unit_test(a_client_that_has_gone_orders_nothing),
