@@ -40,30 +40,25 @@ static dp_status write_piece(dp_pieces *pieces, dp_store *store, uint32_t n_chun
     return status == DP_AGAIN ? DP_IO : status; /* A sync failed: written chunks are missing. */
 }
 
-/* Small objects go at once, which costs fewer syncs. */
-static dp_status put_small(dp_pieces *pieces, dp_store *store)
-{
-    return dp_object_put(store, pieces->bytes, &pieces->pin, &pieces->root);
-}
-
 dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store)
 {
     const uint32_t n_chunks = dp_object_chunks(pieces->bytes.size);
 
-    if (pieces->bytes.size <= DP_PIECE_BYTES) {
-        return put_small(pieces, store);
-    }
     if (pieces->bytes.size > DP_OBJECT_BYTES_MAX) {
         return DP_TOOBIG;
     }
     if (pieces->leaves == NULL) {
-        pieces->leaves = dp_alloc(n_chunks, sizeof *pieces->leaves);
+        pieces->leaves = dp_alloc((size_t)n_chunks + 1, sizeof *pieces->leaves);
         if (pieces->leaves == NULL) {
             return DP_NOMEM;
         }
     }
     if (!hash_piece(pieces, n_chunks)) {
         return DP_AGAIN;
+    }
+    if (pieces->bytes.size <= DP_PIECE_BYTES) { /* At once, which costs fewer syncs. */
+        return dp_object_put_hashed(store, pieces->bytes, pieces->leaves, &pieces->pin,
+                                    &pieces->root);
     }
     if (!pieces->begun) {
         pieces->root = dp_object_root(pieces->bytes.size, pieces->leaves);
@@ -76,12 +71,14 @@ dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store)
     return write_piece(pieces, store, n_chunks);
 }
 
-void dp_pieces_drop(const dp_pieces *pieces, dp_store *store)
+void dp_pieces_drop(dp_pieces *pieces, dp_store *store)
 {
     if (pieces->begun) {
         /* If this fails too, the next start drops it. */
         DP_IGNORE(dp_object_unpin(store, &pieces->root, &pieces->writing));
     }
+    pieces->begun = false;
+    pieces->written = 0;
 }
 
 void dp_pieces_close(dp_pieces *pieces)

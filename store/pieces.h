@@ -15,7 +15,7 @@ typedef struct dp_pieces {
     dp_pin pin;      /* set when the object is whole */
     dp_pin writing;  /* set until then; of this writer only */
     dp_hash root;    /* valid once dp_pieces_put has given DP_OK */
-    dp_hash *leaves; /* NULL: not begun */
+    dp_hash *leaves; /* of the chunks hashed so far; NULL: none */
     uint32_t hashed; /* chunks */
     uint32_t written;
     bool begun;
@@ -25,8 +25,9 @@ typedef struct dp_pieces {
  * other status is a failure; once nothing pins the written chunks, the next collect drops them. */
 DP_MUST dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store);
 /* Gives up after a failure or before the end: the next collect drops the written chunks, unless the
- * object was whole before or another writer is writing it. */
-void dp_pieces_drop(const dp_pieces *pieces, dp_store *store);
+ * object was whole before or another writer is writing it. Keeps the hashes: dp_pieces_put writes
+ * it again from its beginning. */
+void dp_pieces_drop(dp_pieces *pieces, dp_store *store);
 void dp_pieces_close(dp_pieces *pieces);
 
 /* Gets the chunks of an object in order. It must not call the store. */

@@ -39,8 +39,16 @@ static dp_pin pin_of(const taken *self)
     return pin;
 }
 
+static void close_vector(dp_pieces *vector)
+{
+    dp_pieces_close(vector);
+    dp_memfd_unmap(vector->bytes);
+    *vector = (dp_pieces){0};
+}
+
 static dp_status next(taken *self)
 {
+    close_vector(&self->vectors[self->at]);
     self->at++;
     return self->at < self->n ? DP_AGAIN : DP_OK;
 }
@@ -90,13 +98,8 @@ static void run_take(dp_store_thread_job *job, dp_store *store)
         job->again = true;
         return;
     }
-    if (self->status != DP_OK) {
+    if (self->status != DP_OK) { /* Another try begins with this vector, and has its hashes. */
         dp_pieces_drop(&self->vectors[self->at], store);
-    }
-    for (uint32_t i = 0; i < self->n; i++) { /* Also before another try, which starts again. */
-        dp_pieces_close(&self->vectors[i]);
-        dp_memfd_unmap(self->vectors[i].bytes);
-        self->vectors[i] = (dp_pieces){0};
     }
     if (self->status == DP_OK) {
         let_go_before(self, store);
@@ -117,6 +120,9 @@ static void close_fds(const int *fds, uint32_t n)
 
 static void free_taken(taken *self)
 {
+    if (self->at < self->n) {
+        close_vector(&self->vectors[self->at]);
+    }
     close_fds(self->fds, self->n);
     dp_free(self);
 }
@@ -259,7 +265,6 @@ static void tell_taken(dp_driver *driver, const taken *self)
 
 static bool post(taken *self)
 {
-    self->at = 0;
     self->status = DP_OK;
     return dp_driver_post(self->driver, &self->job, DP_STORE_THREAD_URGENT);
 }

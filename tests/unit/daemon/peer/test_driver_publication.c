@@ -5,15 +5,26 @@
 #include <unistd.h>
 
 #include "store/inside.h"
+#include "store/pieces.h"
 #include "tests/unit/daemon/desk.h"
 
-enum { SIZE = 5000, N_PARTS = 2 };
+enum { SIZE = 5000, LARGE = DP_PIECE_BYTES + 5000, N_PARTS = 2 };
 
 static struct {
     uint32_t n_replaced;
     uint32_t n_renewed; /* asked to, when a publication was stored */
     uint64_t uplink;
+    uint32_t n_hashed; /* chunks; store thread */
 } net;
+
+dp_hash __wrap_dp_chunk_leaf(dp_view chunk);
+dp_hash __real_dp_chunk_leaf(dp_view chunk);
+
+dp_hash __wrap_dp_chunk_leaf(dp_view chunk)
+{
+    net.n_hashed++;
+    return __real_dp_chunk_leaf(chunk);
+}
 
 void dp_driver_renew_trainer(dp_driver *driver)
 {
@@ -41,13 +52,18 @@ static dp_driver *open_trained(void)
 }
 
 /* A sealed file of noise, as the trainer sends one. */
-static int vector_of(uint64_t seed)
+static int vector_of_size(uint64_t seed, size_t size)
 {
-    uint8_t *bytes = noise(seed, SIZE);
+    uint8_t *bytes = noise(seed, size);
     int fd = -1;
-    CHECK_OK(dp_memfd_make("vector", dp_view_of(bytes, SIZE), &fd));
+    CHECK_OK(dp_memfd_make("vector", dp_view_of(bytes, size), &fd));
     free(bytes);
     return fd;
+}
+
+static int vector_of(uint64_t seed)
+{
+    return vector_of_size(seed, SIZE);
 }
 
 /* Blob, vector and parts, of seed and those after it. */
@@ -224,6 +240,38 @@ static void on_a_full_disk_a_publication_waits_until_there_is_room(void **state)
     desk_close();
 }
 
+/* The tick tries twice a second: a vector of 2 GiB would keep the store thread busy for good. */
+static void on_a_full_disk_a_publication_is_hashed_once(void **state)
+{
+    static const size_t sizes[] = {SIZE, LARGE};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int fds[2] = {vector_of(1), vector_of_size(2, sizes[i])};
+        const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISHED, .round = 9};
+        dp_driver *driver = open_trained();
+        desk.shelf.store->options.max_bytes = 1;
+        dp_driver_publication_store(driver, &msg, fds, 2);
+        desk_settle(); /* The first vector finds no room ... */
+        uint64_t used = 0;
+        CHECK_OK(dp_store_bytes(desk.shelf.store, &used));
+        desk.shelf.store->options.max_bytes = used + 1000000;
+        for (uint32_t turn = 0; turn < 10; turn++) { /* ... and then the second one, if large. */
+            assert_true(i == 0 || driver->waiting[0] != NULL);
+            dp_driver_publication_retry(driver);
+            desk_settle();
+        }
+        const uint32_t n_chunks = 1 + dp_object_chunks(sizes[i]);
+        assert_int_equal(net.n_hashed, n_chunks);
+        fill(false);
+        dp_driver_publication_retry(driver);
+        desk_settle();
+        assert_true(desk.n_events == 1 && driver->waiting[0] == NULL);
+        assert_true(holds_noise(desk.shelf.store, &desk.events[0].u.published.root, 1, SIZE));
+        assert_true(holds_noise(desk.shelf.store, &desk.events[0].u.published.a_root, 2, sizes[i]));
+        desk_close();
+    }
+}
+
 static void a_second_one_that_finds_no_room_replaces_the_trainer(void **state)
 {
     (void)state;
@@ -335,6 +383,7 @@ int main(void)
         cmocka_unit_test(a_sum_is_told_with_what_its_codec_lost),
         cmocka_unit_test(a_frozen_displacement_is_staged_for_its_exchange),
         cmocka_unit_test(on_a_full_disk_a_publication_waits_until_there_is_room),
+        cmocka_unit_test(on_a_full_disk_a_publication_is_hashed_once),
         cmocka_unit_test(a_second_one_that_finds_no_room_replaces_the_trainer),
         cmocka_unit_test(a_sum_does_not_wait_for_room),
         cmocka_unit_test(a_file_that_is_not_sealed_replaces_the_trainer),
