@@ -353,6 +353,17 @@ static void end_founding(dp_daemon *daemon, dp_run_identity *scratch)
            dp_status_name(status));
 }
 
+/* A failed write of chunks; for rows of the protocol the driver ends it. */
+static void on_store_failed(void *context)
+{
+    dp_daemon *const daemon = context;
+    if (!daemon->ending) {
+        dp_daemon_end(daemon, EXIT_TEMPORARY,
+                      "the store failed: the disk refused a write; to check it: dpnode down; "
+                      "dpnode up");
+    }
+}
+
 /* Everything that may fail before the loop runs. */
 static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, dp_why *why)
 {
@@ -384,6 +395,7 @@ static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, 
     const dp_event_log_hooks hooks = {daemon, on_entry, on_round};
     const uint64_t first_id = first_event(daemon);
     DP_TRY(dp_store_thread_open(&daemon->store_thread, daemon->loop, daemon->store));
+    dp_store_thread_watch(daemon->store_thread, on_store_failed, daemon);
     DP_TRY(dp_event_log_open(&daemon->event_log, daemon->loop, daemon->store_thread, &hooks));
     dp_event_log_begin(daemon->event_log, first_id);
     tell_losses(daemon, &report, &lost);

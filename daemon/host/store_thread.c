@@ -14,6 +14,9 @@ struct dp_store_thread {
     dp_list waiting[DP_STORE_THREAD_CLASSES]; /* guarded by lock */
     dp_list finished;                         /* guarded by lock */
     bool stop;                                /* guarded by lock */
+    bool broken;                              /* guarded by lock: the store has failed */
+    dp_store_thread_failed *failed;           /* NULL: nobody is told, or was told already */
+    void *context;                            /* of failed */
     uint32_t n_jobs;                          /* loop thread only */
     uv_async_t *wake; /* of its own memory: it outlives the store thread until uv has closed it */
 };
@@ -47,7 +50,12 @@ static void *saver_main(void *argument)
         pthread_mutex_unlock(&store_thread->lock);
         job->again = false;
         job->run(job, store_thread->store);
+        const bool broken = dp_store_failed(store_thread->store) != DP_OK;
         pthread_mutex_lock(&store_thread->lock);
+        if (broken && !store_thread->broken) {
+            store_thread->broken = true;
+            uv_async_send(store_thread->wake);
+        }
         if (job->again) {
             dp_list_push_back(&store_thread->waiting[job->class], &job->link);
             continue;
@@ -79,9 +87,29 @@ static void deliver(dp_store_thread *store_thread)
     }
 }
 
+static void tell_failure(dp_store_thread *store_thread)
+{
+    dp_store_thread_failed *const failed = store_thread->failed;
+    pthread_mutex_lock(&store_thread->lock);
+    const bool broken = store_thread->broken;
+    pthread_mutex_unlock(&store_thread->lock);
+    if (broken && failed != NULL) {
+        store_thread->failed = NULL;
+        failed(store_thread->context);
+    }
+}
+
 static void on_wake(uv_async_t *handle)
 {
     deliver(handle->data);
+    tell_failure(handle->data);
+}
+
+void dp_store_thread_watch(dp_store_thread *store_thread, dp_store_thread_failed *failed,
+                           void *context)
+{
+    store_thread->failed = failed;
+    store_thread->context = context;
 }
 
 dp_status dp_store_thread_open(dp_store_thread **out, uv_loop_t *loop, dp_store *store)

@@ -37,6 +37,11 @@ struct dp_store_thread_job {
 /* The store is lent: only the store thread touches it until close. */
 DP_MUST dp_status dp_store_thread_open(dp_store_thread **store_thread, uv_loop_t *loop,
                                        dp_store *store);
+/* Calls failed once, on the loop, when a job has left the store failed (dp_store_failed): the store
+ * writes nothing more, and the daemon should end (SAFETY R5). */
+typedef void dp_store_thread_failed(void *context);
+void dp_store_thread_watch(dp_store_thread *store_thread, dp_store_thread_failed *failed,
+                           void *context);
 /* DP_AGAIN when DP_STORE_THREAD_JOBS_MAX jobs wait, or for NULL (closed); then neither function is
  * called. Loop thread only. */
 DP_MUST dp_status dp_store_thread_post(dp_store_thread *store_thread, dp_store_thread_job *job,

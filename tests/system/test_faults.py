@@ -84,6 +84,16 @@ class Faults(SystemTest):
         self.assertEqual(node.run()["trainer_restarts"], 0) # what is lacking is no fault of its trainer's
         self.assertFalse([t for t in texts(node) if "cannot be decoded" in t])
 
+    def test_a_failed_write_of_the_store_ends_the_daemon_and_the_next_start_goes_on(self):
+        node = self.folder.node("node1").start()
+        pid = node.process.pid
+        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, hard)) # the log of meta.db is longer
+        os.kill(pid, signal.SIGHUP) # an event, which goes to the journal
+        self.assertEqual(node.process.wait(PATIENCE_S), 75)
+        node.start()
+        self.assertFalse(node.ask("status").get("run"))
+
     def test_36_a_trainer_without_memory_says_so_and_is_replaced(self):
         node = self.pair()
         pid = node.run()["trainer_pid"]

@@ -4,7 +4,7 @@
 
 #include "daemon/host/store_thread.h"
 #include "tests/unit/daemon/turn.h"
-#include "tests/unit/store/shelf.h"
+#include "tests/unit/store/faultvfs.h"
 
 enum { JOBS = 200 };
 
@@ -218,6 +218,59 @@ static void one_job_posted_for_ever_does_not_keep_the_loop(void **state)
     desk_close(&desk);
 }
 
+struct failure {
+    struct desk *desk;
+    unsigned n_told;
+    unsigned n_done; /* when it was told */
+};
+
+static void on_failed(void *context)
+{
+    struct failure *failure = context;
+    failure->n_told++;
+    failure->n_done = failure->desk->n_done;
+}
+
+static bool is_told(void *context)
+{
+    return ((const struct failure *)context)->n_told > 0;
+}
+
+static void run_write(dp_store_thread_job *job, dp_store *store)
+{
+    const task *self = (const task *)job;
+    const dp_pin pin = pin_of(DP_PIN_BLOB, 1);
+    uint8_t bytes[1000] = {(uint8_t)self->number};
+    run_task(job, store);
+    CHECK_STATUS(dp_object_put(store, dp_view_of(bytes, sizeof bytes), &pin, NULL),
+                 self->number == 0 ? DP_OK : DP_IO);
+}
+
+/* No row of the protocol fails with it: without a word the daemon would be useless for ever. */
+static void a_failed_write_of_chunks_is_told_once(void **state)
+{
+    struct desk desk;
+    struct failure failure = {.desk = &desk};
+    task tasks[3];
+    (void)state;
+    desk_open(&desk);
+    dp_store_thread_close(desk.store_thread);
+    desk.shelf.options.vfs = "fault";
+    shelf_reopen(&desk.shelf);
+    CHECK_OK(dp_store_thread_open(&desk.store_thread, &desk.loop, desk.shelf.store));
+    dp_store_thread_watch(desk.store_thread, on_failed, &failure);
+    for (unsigned i = 0; i < 3; i++) {
+        fault_set(i == 1 ? FAULT_FSYNC : FAULT_NONE, 1, "chunks.db");
+        tasks[i] = (task){.job = {.run = run_write, .done = done_task}, .desk = &desk, .number = i};
+        CHECK_OK(dp_store_thread_post(desk.store_thread, &tasks[i].job, DP_STORE_THREAD_BULK));
+        wait_done(&desk, i + 1);
+        assert_true(i != 0 || failure.n_told == 0);
+    }
+    turn_until(&desk.loop, is_told, &failure);
+    assert_true(failure.n_told == 1 && failure.n_done >= 2); /* Its job was done before. */
+    desk_close(&desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,7 +280,9 @@ int main(void)
         cmocka_unit_test(closing_finishes_what_waits_and_what_that_posts),
         cmocka_unit_test(a_full_queue_says_again),
         cmocka_unit_test(one_job_posted_for_ever_does_not_keep_the_loop),
+        cmocka_unit_test(a_failed_write_of_chunks_is_told_once),
     };
+    fault_install();
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
