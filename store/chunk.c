@@ -173,22 +173,37 @@ dp_status dp_chunk_add(dp_store *store, const dp_hash *hash, dp_view bytes)
     return DP_OK;
 }
 
+/* The disk cannot read a row, which is then as good as damaged. SQLite may have rolled back the
+ * transaction of the batch. */
+static dp_status unread(dp_store *store)
+{
+    if (store->batch.open && sqlite3_get_autocommit(store->chunks.db) != 0) {
+        dp_chunk_abandon(store);
+    }
+    return DP_BADHASH;
+}
+
 dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size_t capacity, size_t *size)
 {
     sqlite3_blob *blob = NULL;
     const int opened = sqlite3_blob_open(store->chunks.db, "main", "chunk", "data", id, 0, &blob);
     if (opened != SQLITE_OK) {
         sqlite3_blob_close(blob);
+        if (dp_sql_unread(opened)) {
+            return unread(store);
+        }
         return (opened & 0xff) == SQLITE_ERROR
                    ? DP_NOTFOUND
                    : suspect(store, dp_sql_status(&store->chunks, opened));
     }
     const int bytes = sqlite3_blob_bytes(blob);
-    dp_status status = DP_TOOBIG;
-    if (bytes >= 0 && (size_t)bytes <= capacity) {
-        status = dp_sql_status(&store->chunks, sqlite3_blob_read(blob, out, bytes, 0));
-    }
+    const bool fits = bytes >= 0 && (size_t)bytes <= capacity;
+    const int read = fits ? sqlite3_blob_read(blob, out, bytes, 0) : SQLITE_TOOBIG;
     sqlite3_blob_close(blob);
+    if (dp_sql_unread(read)) {
+        return unread(store);
+    }
+    const dp_status status = dp_sql_status(&store->chunks, read);
     if (status == DP_OK) {
         *size = (size_t)bytes;
     }
@@ -243,12 +258,9 @@ dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t 
     return status;
 }
 
-dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count)
+static dp_status delete_rows(dp_store *store, const int64_t *ids, uint32_t count)
 {
     static const char sql[] = "DELETE FROM chunk WHERE id=?";
-    if (count == 0) {
-        return DP_OK;
-    }
     DP_TRY(dp_chunk_flush(store));
     DP_TRY(dp_chunk_begin(store));
     for (uint32_t i = 0; i < count; i++) {
@@ -262,5 +274,28 @@ dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count)
     }
     DP_TRY(dp_chunk_commit(store));
     dp_chunk_done(store);
+    return DP_OK;
+}
+
+/* A read has failed: of a failed write the store would know. */
+static bool is_unread(const dp_store *store, dp_status status)
+{
+    return status == DP_IO && dp_store_failed(store) == DP_OK;
+}
+
+/* To delete a row SQLite reads the list of its pages. One that it cannot read stays, and with it a
+ * bad place of the disk; without that no start would succeed. */
+dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count)
+{
+    const dp_status all = count > 0 ? delete_rows(store, ids, count) : DP_OK;
+    if (!is_unread(store, all)) {
+        return all;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const dp_status one = delete_rows(store, ids + i, 1);
+        if (one != DP_OK && !is_unread(store, one)) {
+            return one;
+        }
+    }
     return DP_OK;
 }

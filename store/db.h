@@ -15,7 +15,8 @@
  * moment is the return of the outermost call. Errors of every writing function, beside its own:
  * DP_NOSPACE (disk or quota full; nothing was written, reading goes on, the same call may succeed
  * later), DP_NOMEM (nothing was written), DP_IO and DP_CORRUPT (the file is not used for writing
- * any more until the store is opened again: see dp_store_failed). */
+ * any more until the store is opened again, unless it was a read that failed: see
+ * dp_store_failed). */
 #ifndef DP_STORE_DB_H
 #define DP_STORE_DB_H
 
@@ -118,8 +119,9 @@ bool dp_store_reserve_held(const dp_store *store);
 /* Allocates the disk reserve again once there is space for it and for the margin of big writes.
  * DP_NOSPACE: not yet. */
 DP_MUST dp_status dp_store_refill_reserve(dp_store *store);
-/* DP_OK, or the error (DP_IO, DP_CORRUPT) that ended writing to one of the files. The daemon should
- * then exit and start again; never retry a failed fsync. */
+/* DP_OK, or the error (DP_IO of a write, DP_CORRUPT) that ended writing to one of the files. The
+ * daemon should then exit and start again; never retry a failed fsync. A chunk that the disk cannot
+ * read counts as damaged, and writing goes on. */
 dp_status dp_store_failed(const dp_store *store);
 
 #endif

@@ -54,7 +54,7 @@ DP_MUST dp_status dp_chunk_find(dp_store *store, const dp_hash *hash, int64_t *i
 /* Reads a chunk and checks it against hash. DP_BADHASH also forgets the chunk. */
 DP_MUST dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t capacity,
                                 size_t *size);
-/* Reads row id without a check. DP_NOTFOUND. */
+/* Reads row id without a check. DP_NOTFOUND; DP_BADHASH: the disk cannot read it. */
 DP_MUST dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size_t capacity,
                                     size_t *size);
 /* Opens the transaction of the batch if it is not open. */
@@ -71,7 +71,8 @@ DP_MUST dp_status dp_chunk_flush(dp_store *store);
 void dp_chunk_abandon(dp_store *store);
 /* Marks for the next start that chunks.db contradicts itself (SAFETY R5). */
 DP_MUST dp_status dp_chunk_suspect(dp_store *store);
-/* Deletes rows of chunks.db that meta.db no longer names, in one transaction. */
+/* Deletes rows of chunks.db that meta.db no longer names, in one transaction. Those that the disk
+ * cannot read stay. */
 DP_MUST dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count);
 /* The shared buffer of DP_CHUNK_BYTES_MAX bytes. */
 DP_MUST dp_status dp_store_scratch(dp_store *store, uint8_t **scratch);

@@ -9,6 +9,14 @@
 
 static const char check_domain[] = "dpnode/store-row/1";
 
+/* SQLite gives CORRUPTFS for EIO, which is also how file systems with checksums report a wrong
+ * one. */
+bool dp_sql_unread(int code)
+{
+    return code == SQLITE_IOERR_READ || code == SQLITE_IOERR_SHORT_READ ||
+           code == SQLITE_IOERR_CORRUPTFS;
+}
+
 dp_status dp_sql_status(dp_sql *sql, int code)
 {
     const int primary = code & 0xff;
@@ -26,7 +34,7 @@ dp_status dp_sql_status(dp_sql *sql, int code)
         return DP_NOSPACE;
     }
     if (primary == SQLITE_IOERR) {
-        sql->failed = DP_IO;
+        sql->failed = dp_sql_unread(code) ? sql->failed : DP_IO;
         return DP_IO;
     }
     if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_CONSTRAINT) {

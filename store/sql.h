@@ -19,7 +19,7 @@ typedef struct dp_sql {
         sqlite3_stmt *stmt;
     } cache[DP_SQL_STATEMENTS_MAX];
     uint32_t n_cached;
-    dp_status failed; /* SAFETY R5: DP_IO or DP_CORRUPT once seen; no more writing. */
+    dp_status failed; /* SAFETY R5: DP_IO of a write, or DP_CORRUPT, once seen; no more writing. */
     bool full;        /* The last error was a full disk in this file. */
 } dp_sql;
 
@@ -30,8 +30,11 @@ void dp_sql_trust(dp_sql *sql);
 void dp_sql_tolerate(dp_sql *sql);
 void dp_sql_close(
     dp_sql *sql); /* Accepts a zeroed or closed one; an open transaction is rolled back. */
-/* SQLite's code as a status; DP_IO and DP_CORRUPT are remembered in failed. */
+/* SQLite's code as a status; DP_IO, unless it is of a read, and DP_CORRUPT are remembered in
+ * failed. */
 dp_status dp_sql_status(dp_sql *sql, int code);
+/* True if the disk did not give bytes that were asked for. No write is in doubt then. */
+bool dp_sql_unread(int code);
 /* Runs several statements without results. */
 DP_MUST dp_status dp_sql_exec(dp_sql *sql, const char *text);
 /* Reads the first column of the first row. DP_NOTFOUND: no row. */

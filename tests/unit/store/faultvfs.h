@@ -34,7 +34,9 @@ static struct {
     uint64_t ops;            /* Writes, truncates and syncs so far. */
     uint64_t at;             /* The op that fails; 0: none. */
     bool dead;
-    bool lies; /* Sync does nothing: a bad disk. */
+    bool lies;  /* Sync does nothing: a bad disk. */
+    int unread; /* Every read of the byte unread_at of chunks.db gives this code; 0: none does. */
+    sqlite3_int64 unread_at;
     struct fault_undo undo[FAULT_UNDO_MAX];
     unsigned n_undo;
 } fault;
@@ -117,6 +119,12 @@ static int fault_close(sqlite3_file *file)
 
 static int fault_read(sqlite3_file *file, void *out, int size, sqlite3_int64 offset)
 {
+    const fault_file *own = (const fault_file *)(const void *)file;
+    const char *const end = strstr(own->path, "chunks.db");
+    if (fault.unread != 0 && end != NULL && strcmp(end, "chunks.db") == 0 &&
+        fault.unread_at >= offset && fault.unread_at < offset + size) {
+        return fault.unread;
+    }
     return real_of(file)->pMethods->xRead(real_of(file), out, size, offset);
 }
 
@@ -263,6 +271,7 @@ static inline void fault_set(fault_kind kind, uint64_t at, const char *only)
     fault.ops = 0;
     fault.dead = false;
     fault.lies = false;
+    fault.unread = 0;
 }
 
 static inline void fault_revert(const struct fault_undo *undo, dp_rng *rng)

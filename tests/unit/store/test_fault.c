@@ -188,6 +188,68 @@ static void test_R5_after_a_failed_fsync_nothing_is_written_until_the_next_start
     }
 }
 
+/* Where the bytes of this noise stand in chunks.db, from their byte at on. */
+static sqlite3_int64 place_of(const shelf *s, const uint8_t *bytes, size_t at)
+{
+    FILE *file = fopen(shelf_file(s, "chunks.db"), "re");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    const long size = ftell(file);
+    uint8_t *all = malloc((size_t)size);
+    assert_non_null(all);
+    rewind(file);
+    assert_int_equal(fread(all, 1, (size_t)size, file), size);
+    const uint8_t *found = memmem(all, (size_t)size, bytes + at, 32);
+    assert_non_null(found);
+    const sqlite3_int64 place = found - all;
+    free(all);
+    fclose(file);
+    return place;
+}
+
+/* A bad sector, or a wrong checksum of the file system. */
+static void a_chunk_that_the_disk_cannot_read_is_lost_and_writing_goes_on(void **state)
+{
+    enum { SIZE = 200000, LATER = 300000 };
+    static const int codes[] = {SQLITE_IOERR_READ, SQLITE_IOERR_CORRUPTFS};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        uint8_t *bytes = noise(5, SIZE);
+        uint8_t *later = noise(7, LATER);
+        dp_hash leaves[4];
+        const dp_pin pin = pin_of(DP_PIN_STATE, 1);
+        dp_object_info info;
+        shelf s;
+        fault_shelf(&s);
+        const dp_hash root = put_noise(s.store, 5, SIZE, DP_PIN_BLOB, 1);
+        const dp_hash other = put_noise(s.store, 6, SIZE, DP_PIN_BLOB, 1);
+        shelf_reopen(&s); /* with an empty cache */
+        fault.unread_at = place_of(&s, bytes, SIZE / 2);
+        fault.unread = codes[i];
+        const dp_hash open = dp_object_hash(dp_view_of(later, LATER), leaves);
+        const dp_view first = dp_view_of(later, dp_object_chunk_size(LATER, 0));
+        CHECK_OK(dp_object_begin(s.store, &open, LATER, leaves, &pin));
+        CHECK_OK(dp_object_put_chunk(s.store, &open, 0, first)); /* It waits in the batch. */
+        CHECK_STATUS(dp_object_verify(s.store, &root), DP_BADHASH);
+        CHECK_OK(dp_store_failed(s.store));
+        CHECK_OK(dp_object_stat(s.store, &root, &info));
+        CHECK(!info.complete && info.n_present == info.n_chunks - 1);
+        const dp_status flushed = dp_object_flush(s.store);
+        CHECK(flushed == DP_OK || flushed == DP_AGAIN); /* The batch may be lost, which is told. */
+        CHECK_OK(dp_object_put_chunk(s.store, &open, 0, first));
+        CHECK_OK(dp_object_flush(s.store));
+        CHECK_OK(dp_store_put(s.store, "vote", dp_view_text("kept")));
+        CHECK_OK(dp_object_put(s.store, dp_view_of(bytes, SIZE), &pin, NULL));
+        CHECK(holds_noise(s.store, &root, 5, SIZE) && holds_noise(s.store, &other, 6, SIZE));
+        shelf_reopen(&s); /* The row that cannot be read may still be there. */
+        CHECK(holds_noise(s.store, &root, 5, SIZE));
+        CHECK_OK(dp_object_collect(s.store, NULL));
+        free(later);
+        free(bytes);
+        shelf_close(&s);
+    }
+}
+
 /* ---- The n-th allocation fails, SQLite's own too. */
 
 static sqlite3_mem_methods real_memory;
@@ -291,6 +353,7 @@ int main(void)
         cmocka_unit_test(
             a_write_that_failed_and_took_chunks_of_another_object_is_told_by_the_flush),
         cmocka_unit_test(test_R5_after_a_failed_fsync_nothing_is_written_until_the_next_start),
+        cmocka_unit_test(a_chunk_that_the_disk_cannot_read_is_lost_and_writing_goes_on),
         cmocka_unit_test(a_failed_allocation_of_ours_is_told_and_breaks_nothing),
         cmocka_unit_test(a_failed_allocation_of_sqlite_is_told_and_breaks_nothing),
     };
