@@ -72,7 +72,8 @@ dp_store_options dp_store_options_default(void);
  * *store is untouched and nothing stays locked. */
 DP_MUST dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options,
                                 dp_store_report *report, dp_why *why);
-/* The quota for both files from now on; 0: no quota. Nothing is deleted that is above it. */
+/* The quota for both files from now on; 0: no quota. Nothing is deleted that is above it, and
+ * dp_store_give_back gives free pages back. */
 void dp_store_limit(dp_store *store, uint64_t max_bytes);
 /* Accepts NULL. Chunks put and not yet flushed are dropped. */
 void dp_store_close(dp_store *store);
@@ -112,8 +113,11 @@ DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
  * its vote key (vote.h). The next dp_object_collect, or start, drops the objects. Pins without a
  * run go too when no rows of another run and no vote key are left. */
 DP_MUST dp_status dp_store_drop_run(dp_store *store, const dp_hash *run);
-/* Gives at most 64 MiB of free pages of chunks.db back to the disk. *more: there are others. */
+/* Gives at most 16 MiB of free pages of chunks.db back to the disk. *more: there are others. */
 DP_MUST dp_status dp_store_shrink(dp_store *store, bool *more);
+/* The same, but only while the disk reserve is missing or the files are above the quota. *more: go
+ * on. */
+DP_MUST dp_status dp_store_give_back(dp_store *store, bool *more);
 /* True while reserve.bin has its full size. */
 bool dp_store_reserve_held(const dp_store *store);
 /* Allocates the disk reserve again once there is space for it and for the margin of big writes.

@@ -1,5 +1,8 @@
-/* The end of a run in this store: its rows go, and the file of the chunks gives its space back. */
+/* The end of a run in this store, whose rows go; and the free pages of chunks.db, which go back to
+ * the disk. */
 #include "store/inside.h"
+
+#include <stdio.h>
 
 #include "base/assert.h"
 
@@ -31,10 +34,23 @@ dp_status dp_store_drop_run(dp_store *store, const dp_hash *run)
     return dp_store_atomically(store, drop_body, &copy);
 }
 
-static dp_status vacuum(dp_sql *chunks)
+/* Pages of one transaction. Its rollback journal has up to two pages for each, and has to fit on a
+ * disk that is full. */
+static unsigned pages_at_once(const dp_store *store)
 {
-    /* 64 MiB: the rollback journal of this transaction is not larger. */
-    static const char sql[] = "PRAGMA incremental_vacuum(1024)";
+    enum { PAGE_BYTES = 65536, PAGES_MAX = 256 }; /* 16 MiB, so that a vote waits little. */
+    uint64_t disk = UINT64_MAX;
+    if (dp_dir_free_bytes(&store->dir, &disk) != DP_OK || disk / 4 / PAGE_BYTES > PAGES_MAX) {
+        return PAGES_MAX;
+    }
+    const unsigned pages = (unsigned)(disk / 4 / PAGE_BYTES);
+    return pages > 0 ? pages : 1;
+}
+
+static dp_status vacuum(dp_sql *chunks, unsigned pages)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", pages);
     DP_TRY(dp_sql_begin(chunks));
     const dp_status status = dp_sql_exec(chunks, sql);
     if (status != DP_OK) {
@@ -55,7 +71,7 @@ dp_status dp_store_shrink(dp_store *store, bool *more)
         *more = false;
         return DP_OK;
     }
-    DP_TRY(vacuum(&store->chunks));
+    DP_TRY(vacuum(&store->chunks, pages_at_once(store)));
     DP_TRY(dp_sql_number(&store->chunks, "PRAGMA freelist_count", &after));
     *more = after > 0 && after < before;
     return DP_OK;

@@ -75,6 +75,21 @@ dp_status dp_store_admit(dp_store *store, uint64_t bytes)
     return fits(store, bytes);
 }
 
+dp_status dp_store_give_back(dp_store *store, bool *more)
+{
+    uint64_t meta = 0;
+    uint64_t chunks = 0;
+    uint64_t unused = 0;
+    DP_TRY(pages(&store->meta, &meta, &unused));
+    meta += unused;
+    DP_TRY(pages(&store->chunks, &chunks, &unused));
+    const bool full = store->options.reserve_bytes > 0 && !store->reserve_held;
+    const uint64_t max = store->options.max_bytes;
+    const bool above = max > 0 && meta + chunks + unused > max;
+    *more = false;
+    return unused > 0 && (full || above) ? dp_store_shrink(store, more) : DP_OK;
+}
+
 bool dp_store_release_reserve(dp_store *store)
 {
     const bool held = store->reserve_held;

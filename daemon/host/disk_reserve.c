@@ -7,8 +7,9 @@
 typedef struct look_job {
     dp_store_thread_job job;
     dp_disk_reserve *reserve; /* NULL: the reserve is closed */
-    bool held;                /* time of the check ... */
-    bool held_now;            /* ... and of its end */
+    bool begun;
+    bool held;     /* at the begin of the check ... */
+    bool held_now; /* ... and at its end */
 } look_job;
 
 struct dp_disk_reserve {
@@ -21,10 +22,14 @@ struct dp_disk_reserve {
 static void run_look(dp_store_thread_job *job, dp_store *store)
 {
     look_job *self = (look_job *)job;
-    self->held = dp_store_reserve_held(store);
-    if (!self->held) {
-        DP_IGNORE(dp_store_refill_reserve(store)); /* Then the next check tries again. */
+    bool more = false;
+    if (!self->begun) {
+        self->begun = true;
+        self->held = dp_store_reserve_held(store);
     }
+    /* If one of these fails, the next check tries again. */
+    job->again = dp_store_give_back(store, &more) == DP_OK && more;
+    DP_IGNORE(dp_store_refill_reserve(store));
     self->held_now = dp_store_reserve_held(store);
 }
 
@@ -32,6 +37,9 @@ static void tell(dp_disk_reserve *reserve, const look_job *look)
 {
     const dp_daemon *daemon = reserve->daemon;
     const unsigned long long mib = daemon->config->ballast >> 20;
+    if (mib == 0) {
+        return; /* Its owner wants none. */
+    }
     if (!look->held && !reserve->told_gone) {
         reserve->told_gone = true;
         char full[DP_DISK_TEXT_MAX];
@@ -86,9 +94,7 @@ dp_status dp_disk_reserve_open(dp_disk_reserve **out, dp_daemon *daemon, uint64_
     reserve->daemon = daemon;
     DP_IGNORE(uv_timer_init(daemon->loop, &reserve->timer) != 0); /* It does not fail. */
     reserve->timer.data = reserve;
-    if (daemon->config->ballast > 0) {
-        uv_timer_start(&reserve->timer, on_timer, look_ms, look_ms);
-    }
+    uv_timer_start(&reserve->timer, on_timer, look_ms, look_ms);
     *out = reserve;
     return DP_OK;
 }

@@ -1,5 +1,6 @@
 /* The disk reserve (reserve.bin), a file that a full disk releases so that votes can be written.
- * Logs its loss and allocates it again when there is space. Loop thread only; its checks run on
+ * Logs its loss and allocates it again when there is space. While it is missing, or the store is
+ * above its quota, free pages of the store go back to the disk. Loop thread only; its checks run on
  * the store thread. */
 #ifndef DP_DAEMON_HOST_DISK_RESERVE_H
 #define DP_DAEMON_HOST_DISK_RESERVE_H
@@ -7,7 +8,7 @@
 #include "daemon/host/daemon.h"
 
 enum {
-    /* A check is one comparison while the reserve exists, and one statvfs while it does not. */
+    /* A check is a few comparisons while the reserve exists, and one statvfs while it does not. */
     DP_DISK_RESERVE_LOOK_MS = 5000
 };
 

@@ -136,6 +136,38 @@ static void the_disk_gets_the_space_back(void **state)
     shelf_close(&s);
 }
 
+static void give_all_back(shelf *s)
+{
+    bool more = true;
+    for (uint32_t turns = 0; more; turns++) {
+        CHECK_OK(dp_store_give_back(s->store, &more));
+        assert_true(turns < 10);
+    }
+}
+
+static void space_goes_back_while_the_files_are_above_the_quota(void **state)
+{
+    const dp_hash run = name_of(1);
+    shelf s;
+    (void)state;
+    shelf_open(&s);
+    fill(&s, 1);
+    CHECK_OK(dp_store_drop_run(s.store, &run));
+    CHECK_OK(dp_object_collect(s.store, NULL));
+    const uint64_t full = file_bytes(&s, "chunks.db");
+    give_all_back(&s);
+    assert_int_equal(file_bytes(&s, "chunks.db"), full); /* The store uses the pages again. */
+    dp_store_limit(s.store, 2 * full);
+    give_all_back(&s);
+    assert_int_equal(file_bytes(&s, "chunks.db"), full);
+    dp_store_limit(s.store, full / 2);
+    give_all_back(&s);
+    assert_true(file_bytes(&s, "chunks.db") < full / 2);
+    dp_store_limit(s.store, 1); /* Below the use: no page is free any more. */
+    give_all_back(&s);
+    shelf_close(&s);
+}
+
 static void data_without_a_run_goes_with_the_last_one(void **state)
 {
     static const dp_pin unnamed = {.kind = DP_PIN_DATA};
@@ -165,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_goes_and_another_stays_whole),
         cmocka_unit_test(the_disk_gets_the_space_back),
+        cmocka_unit_test(space_goes_back_while_the_files_are_above_the_quota),
         cmocka_unit_test(data_without_a_run_goes_with_the_last_one),
     };
     tempdir_in_memory();

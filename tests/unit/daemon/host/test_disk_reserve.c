@@ -74,6 +74,42 @@ static void the_reserve_comes_back_when_there_is_room_and_both_are_told_once(voi
     cellar_close(&cellar);
 }
 
+/* Larger than what one turn of a check gives back. */
+enum { FREED_BYTES = 40 << 20 };
+
+static off_t chunks_bytes(const struct cellar *cellar)
+{
+    struct stat about;
+    assert_int_equal(stat(shelf_file(&cellar->house.shelf, "chunks.db"), &about), 0);
+    return about.st_size;
+}
+
+static bool shrunk(void *context)
+{
+    return chunks_bytes(context) < FREED_BYTES / 8;
+}
+
+/* The free pages of chunks.db kept the disk full for votes. */
+static void a_missing_reserve_gets_the_free_pages_of_the_store(void **state)
+{
+    struct cellar cellar;
+    const dp_pin pin = pin_of(DP_PIN_BLOB, 1);
+    (void)state;
+    cellar_open(&cellar, true);
+    dp_disk_reserve_close(cellar.disk_reserve);
+    house_close_rows(&cellar.house);
+    put_noise(cellar.house.shelf.store, 1, FREED_BYTES, DP_PIN_BLOB, 1);
+    CHECK_OK(dp_object_prune(cellar.house.shelf.store, &pin.run, DP_PIN_BLOB, 2));
+    CHECK_OK(dp_object_collect(cellar.house.shelf.store, NULL));
+    assert_true(chunks_bytes(&cellar) > FREED_BYTES);
+    house_open_rows(&cellar.house);
+    CHECK_OK(dp_disk_reserve_open(&cellar.disk_reserve, &cellar.house.daemon, LOOK_MS));
+    turn_until(&cellar.house.loop, shrunk, &cellar);
+    assert_int_equal(rmdir(cellar.path), 0);
+    turn_until(&cellar.house.loop, back, &cellar);
+    cellar_close(&cellar);
+}
+
 static void a_reserve_that_is_there_is_not_spoken_of(void **state)
 {
     struct cellar cellar;
@@ -103,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reserve_comes_back_when_there_is_room_and_both_are_told_once),
+        cmocka_unit_test(a_missing_reserve_gets_the_free_pages_of_the_store),
         cmocka_unit_test(a_reserve_that_is_there_is_not_spoken_of),
         cmocka_unit_test(it_may_close_while_it_looks),
     };
