@@ -105,7 +105,8 @@ DP_MUST dp_status dp_store_bump_incarnation(dp_store *store, uint64_t floor, uin
 
 /* Bytes in use in both files, without free pages. */
 DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
-/* DP_OK if an object of this size may be written (SAFETY R6). First drops unreferenced objects,
+/* DP_OK if an object of this size may be written beside those that were begun and are not whole yet
+ * (SAFETY R6). First drops unreferenced objects,
  * then checkpoints down to one per run, before it returns DP_NOSPACE. dp_object_begin and
  * dp_object_put call it. */
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);

@@ -35,13 +35,34 @@ void dp_store_limit(dp_store *store, uint64_t max_bytes)
     store->options.max_bytes = max_bytes;
 }
 
+/* Bytes of begun objects that are not here yet: they were admitted, and will be written. */
+static dp_status to_come(dp_store *store, uint64_t *bytes)
+{
+    static const char all_sql[] = "SELECT coalesce(sum(size),0) FROM object WHERE complete=0";
+    static const char here_sql[] = "SELECT coalesce(sum(x.size),0) FROM object o JOIN part p ON "
+                                   "p.object_id=o.id JOIN chunk_ix "
+                                   "x ON x.hash=p.hash WHERE o.complete=0";
+    int64_t all = 0;
+    int64_t here = 0;
+    DP_TRY(dp_sql_number(&store->meta, all_sql, &all));
+    if (all > 0) { /* The second looks at each chunk. */
+        DP_TRY(dp_sql_number(&store->meta, here_sql, &here));
+    }
+    const uint64_t written = (uint64_t)here + store->batch.bytes;
+    *bytes = (uint64_t)all > written ? (uint64_t)all - written : 0;
+    return DP_OK;
+}
+
 /* DP_OK or DP_NOSPACE as things stand now. */
 static dp_status fits(dp_store *store, uint64_t bytes)
 {
     uint64_t disk = 0;
     uint64_t used = 0;
     uint64_t reusable = 0;
-    const uint64_t need = bytes + bytes / 20; /* 1.05: pages, index and journal. */
+    uint64_t coming = 0;
+    DP_TRY(to_come(store, &coming));
+    const uint64_t need =
+        bytes + coming + (bytes + coming) / 20; /* 1.05: pages, index and journal. */
     DP_TRY(dp_store_bytes(store, &used));
     if (store->options.max_bytes > 0 && used + need > store->options.max_bytes) {
         return DP_NOSPACE;

@@ -367,6 +367,39 @@ static void test_R6_a_full_quota_drops_old_checkpoints_but_never_the_last(void *
     shelf_close(&s);
 }
 
+/* Both were admitted into the same room. */
+static void test_R6_what_was_begun_has_its_room(void **state)
+{
+    enum { SIZE = 3 << 20 };
+    dp_hash leaves[DP_CHUNKS_MAX];
+    dp_hash roots[2];
+    shelf s;
+    (void)state;
+    shelf_open(&s);
+    s.options.max_bytes = 5 << 20;
+    shelf_reopen(&s);
+    for (uint64_t i = 0; i < 2; i++) {
+        const dp_pin pin = pin_of(DP_PIN_STATE, i);
+        uint8_t *bytes = noise(i, SIZE);
+        const uint32_t size = dp_object_chunk_size(SIZE, 0);
+        roots[i] = dp_object_hash(dp_view_of(bytes, SIZE), leaves);
+        CHECK_STATUS(dp_object_begin(s.store, &roots[i], SIZE, leaves, &pin),
+                     i == 0 ? DP_OK : DP_NOSPACE);
+        if (i == 0) { /* With a part of it here, on the disk or on its way, it has no more room. */
+            CHECK_OK(dp_store_admit(s.store, 1 << 20));
+            CHECK_OK(dp_object_put_chunk(s.store, &roots[0], 0, dp_view_of(bytes, size)));
+            CHECK_OK(dp_store_admit(s.store, 1 << 20));
+            CHECK_OK(dp_object_flush(s.store));
+            CHECK_OK(dp_store_admit(s.store, 1 << 20));
+        }
+        free(bytes);
+    }
+    const dp_pin first = pin_of(DP_PIN_STATE, 0);
+    CHECK_OK(dp_object_unpin(s.store, &roots[0], &first)); /* The first is given up. */
+    CHECK_OK(dp_store_admit(s.store, SIZE));
+    shelf_close(&s);
+}
+
 static void test_R6_a_big_write_leaves_the_margin_on_the_disk(void **state)
 {
     (void)state;
@@ -397,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_R7_retention_keeps_two_and_one_of_an_hour_and_a_day),
         cmocka_unit_test(test_R7_a_kept_checkpoint_is_never_pruned),
         cmocka_unit_test(test_R6_a_full_quota_drops_old_checkpoints_but_never_the_last),
+        cmocka_unit_test(test_R6_what_was_begun_has_its_room),
         cmocka_unit_test(test_R6_a_big_write_leaves_the_margin_on_the_disk),
     };
     tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
