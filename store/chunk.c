@@ -27,6 +27,9 @@ dp_status dp_chunk_suspect(dp_store *store)
 
 static dp_status suspect(dp_store *store, dp_status status)
 {
+    if (status == DP_NOSPACE) {
+        store->quota_reached = false;
+    }
     if (status == DP_CORRUPT && store->depth == 0) {
         DP_IGNORE(dp_chunk_suspect(store)); /* The caller hears of the damage anyway. */
     }

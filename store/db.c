@@ -308,5 +308,9 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
     store->meta.full = false;
     const dp_status status = run_once(store, body, context);
     const bool again = status == DP_NOSPACE && store->meta.full && dp_store_release_reserve(store);
-    return again ? run_once(store, body, context) : status;
+    const dp_status last = again ? run_once(store, body, context) : status;
+    if (last == DP_NOSPACE) {
+        store->quota_reached = false; /* Rows have none. */
+    }
+    return last;
 }

@@ -25,6 +25,7 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/disk.h"
 
 enum {
     DP_STORE_VERSION = 1,             /* user_version of both files. */
@@ -110,6 +111,8 @@ DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
  * then checkpoints down to one per run, before it returns DP_NOSPACE. dp_object_begin and
  * dp_object_put call it. */
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
+/* Why the last call gave DP_NOSPACE: "the disk is full: ..." or "the store is at its limit: ..." */
+void dp_store_full_text(dp_store *store, char text[DP_DISK_TEXT_MAX]);
 /* Deletes the chain, the checkpoints, the pins and the rows of one run in one transaction, but not
  * its vote key (vote.h). The next dp_object_collect, or start, drops the objects. Pins without a
  * run go too when no rows of another run and no vote key are left. */

@@ -40,6 +40,7 @@ struct dp_store {
     unsigned depth;   /* Nesting of dp_store_atomically. */
     dp_status doomed; /* First failure inside the open transaction. */
     bool reserve_held;
+    bool quota_reached;  /* The last DP_NOSPACE came from the quota, not from the disk. */
     bool orphans;        /* chunks.db may have rows that no object wants: dp_store_sweep. */
     uint64_t writings;   /* Pins given by dp_object_writing. */
     bool events_counted; /* n_events is the number of rows of the table event. */

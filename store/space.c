@@ -1,7 +1,10 @@
 /* Space of the store: its size, whether more may be written (SAFETY R6), and the disk reserve. */
 #include "store/inside.h"
 
+#include <stdio.h>
+
 #include "base/assert.h"
+#include "base/size.h"
 
 #define BIG_WRITE_BYTES                                                                            \
     ((uint64_t)1 << 20) /* Below this only the quota is asked: the margin is there for these. */
@@ -64,7 +67,8 @@ static dp_status fits(dp_store *store, uint64_t bytes)
     const uint64_t need =
         bytes + coming + (bytes + coming) / 20; /* 1.05: pages, index and journal. */
     DP_TRY(dp_store_bytes(store, &used));
-    if (store->options.max_bytes > 0 && used + need > store->options.max_bytes) {
+    store->quota_reached = store->options.max_bytes > 0 && used + need > store->options.max_bytes;
+    if (store->quota_reached) {
         return DP_NOSPACE;
     }
     if (bytes < BIG_WRITE_BYTES) {
@@ -74,6 +78,23 @@ static dp_status fits(dp_store *store, uint64_t bytes)
     DP_TRY(pages(&store->chunks, &ignored, &reusable));
     DP_TRY(dp_dir_free_bytes(&store->dir, &disk));
     return disk + reusable >= need + store->options.margin_bytes ? DP_OK : DP_NOSPACE;
+}
+
+void dp_store_full_text(dp_store *store, char text[DP_DISK_TEXT_MAX])
+{
+    uint64_t used = 0;
+    char used_text[DP_SIZE_TEXT_MAX];
+    char max_text[DP_SIZE_TEXT_MAX];
+    if (!store->quota_reached || dp_store_bytes(store, &used) != DP_OK) {
+        dp_disk_full_text(store->dir.path, text);
+        return;
+    }
+    dp_size_text(used, used_text);
+    dp_size_text(store->options.max_bytes, max_text);
+    snprintf(text, DP_DISK_TEXT_MAX,
+             "the store is at its limit: it uses %s of %s (store-max); to raise it: dpnode limits "
+             "--disk SIZE",
+             used_text, max_text);
 }
 
 dp_status dp_store_admit(dp_store *store, uint64_t bytes)

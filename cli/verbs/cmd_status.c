@@ -228,6 +228,10 @@ static void print_run(const json_t *status, const json_t *run)
     } else if (!dp_json_flag(run, "quorum") && !starting) {
         printf("\nno majority of the voters is reachable (dpnode why)");
     }
+    if (is_known(run, "no_room")) {
+        printf("\nits update waits for room and is not counted: %s",
+               dp_json_text(run, "no_room", ""));
+    }
     putchar('\n');
 }
 

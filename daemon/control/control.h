@@ -87,6 +87,8 @@ dp_method dp_method_limits;
 dp_method dp_method_config;
 /* Everything that the owner's limits act on looks at daemon->config again. */
 void dp_daemon_apply_limits(dp_daemon *daemon);
+/* True while the store is larger than store-max; then text is a sentence without full stop. */
+bool dp_daemon_store_note(const dp_daemon *daemon, char *text, size_t size);
 /* Reads the configuration again, by SIGHUP: all of it or nothing. Settings that are live change at
  * once; the log names those that need a restart. */
 void dp_daemon_reload(dp_daemon *daemon);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/bandwidth_limiter.h"
@@ -13,25 +14,56 @@
 /* The quota of the store, which its thread owns. */
 typedef struct quota_job {
     dp_store_thread_job job;
+    dp_daemon *daemon;
     uint64_t max_bytes;
+    uint64_t used; /* 0: not known */
 } quota_job;
 
 static void run_quota(dp_store_thread_job *job, dp_store *store)
 {
-    dp_store_limit(store, ((const quota_job *)job)->max_bytes);
+    quota_job *const self = (quota_job *)job;
+    dp_store_limit(store, self->max_bytes);
+    if (dp_store_bytes(store, &self->used) != DP_OK) {
+        self->used = 0;
+    }
+}
+
+bool dp_daemon_store_note(const dp_daemon *daemon, char *text, size_t size)
+{
+    char used[DP_SIZE_TEXT_MAX];
+    const uint64_t max = daemon->config->store_max;
+    if (max == 0 || daemon->store_bytes <= max) {
+        return false;
+    }
+    dp_size_text(daemon->store_bytes, used);
+    snprintf(text, size, "the store uses %s, and updates may wait for room", used);
+    return true;
 }
 
 static void done_quota(dp_store_thread_job *job)
 {
+    quota_job *const self = (quota_job *)job;
+    dp_daemon *const daemon = self->daemon;
+    char max[DP_SIZE_TEXT_MAX];
+    char note[128];
+    daemon->store_bytes = self->used;
+    if (dp_daemon_store_note(daemon, note, sizeof note)) {
+        dp_size_text(self->max_bytes, max);
+        dp_event_log_add(daemon->event_log, DP_LOG_WARN, "limits.disk", 0, NULL,
+                         "the limit of the store is %s; %s. Only old checkpoints are dropped; to "
+                         "raise it: dpnode limits --disk SIZE",
+                         max, note);
+    }
     dp_free(job);
 }
 
-static void limit_store(const dp_daemon *daemon)
+static void limit_store(dp_daemon *daemon)
 {
     quota_job *const job = dp_alloc(1, sizeof *job);
     if (job != NULL) {
         job->job.run = run_quota;
         job->job.done = done_quota;
+        job->daemon = daemon;
         job->max_bytes = daemon->config->store_max;
         if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) == DP_OK) {
             return;

@@ -101,6 +101,9 @@ static void pack_notes(dp_group *map, const dp_daemon *daemon)
             dp_pair_text(&notes, limits[i].key, text);
         }
     }
+    if (dp_daemon_store_note(daemon, text, sizeof text)) {
+        dp_pair_text(&notes, "store_max", text);
+    }
     dp_group_end(&notes);
 }
 

@@ -67,6 +67,7 @@
  *                         "held_most": at any time, "held_max": the budget,
  *                       "refused": every address that is reached closes this node's
  *                         connections without an answer, for minutes,
+ *                       "no_room"?: why an update of this node waits and is not counted, in words,
  *                       "voted_twice"?, "voted_twice_name"?: the voter whose two votes halted this
  *                         node,
  *                       "rounds_all", "rounds_some": decided since the daemon's start with every

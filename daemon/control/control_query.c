@@ -267,6 +267,9 @@ static void pack_chain(dp_group *map, const dp_driver_view *view)
     dp_pair_text(map, "ballot_owner", owner);
     dp_pair_bool(map, "quorum", node->quorum);
     dp_pair_bool(map, "refused", view->refused);
+    if (view->no_room != NULL && view->no_room[0] != '\0') {
+        dp_pair_text(map, "no_room", view->no_room);
+    }
 }
 
 static void pack_measured(dp_group *map, const dp_measured *measured)

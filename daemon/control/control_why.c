@@ -482,6 +482,17 @@ static void add_refused(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+static void add_no_room(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_driver_view view;
+    const size_t at = strlen(text);
+    dp_driver_look(daemon->driver, &view);
+    if (view.no_room != NULL && view.no_room[0] != '\0') {
+        snprintf(text + at, size - at, "; its update waits for room and is not counted: %s",
+                 view.no_room);
+    }
+}
+
 /* The first start has failed so far, or its token is not used. */
 static void add_problem(const dp_daemon *daemon, char *text, size_t size)
 {
@@ -565,6 +576,7 @@ static void answer(const dp_daemon *daemon, const dp_call *call, const question 
         add_voters_away(daemon, text, sizeof text);
         add_vote_key(daemon, text, sizeof text);
         add_refused(daemon, text, sizeof text);
+        add_no_room(daemon, text, sizeof text);
         add_pause(daemon, text, sizeof text);
         add_trainer(daemon, text, sizeof text);
         add_clock(daemon, text, sizeof text);

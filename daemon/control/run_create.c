@@ -20,6 +20,8 @@
 #include "store/vote.h"
 
 #define NO_ROOM_FIX "dpnode up --dir PATH   # on another disk, or free space on this one"
+#define FULL_FIX                                                                                   \
+    "dpnode limits --disk SIZE   # if the store is at its limit; else free space on the disk"
 
 typedef struct founding {
     dp_store_thread_job job;
@@ -267,6 +269,11 @@ static void run_found(dp_store_thread_job *job, dp_store *store)
 {
     founding *self = (founding *)job;
     self->status = found(self, store);
+    if (self->status == DP_NOSPACE && self->why.text[0] == '\0') {
+        char full[DP_DISK_TEXT_MAX];
+        dp_store_full_text(store, full);
+        self->status = dp_why_set(&self->why, DP_NOSPACE, "%s", full);
+    }
     if (self->status != DP_OK) {
         run_abandon(job, store);
     }
@@ -317,9 +324,9 @@ static void done_found(dp_store_thread_job *job)
     if (self->status != DP_OK) {
         const bool full = self->status == DP_NOSPACE;
         finish(self, DP_IO, full ? "E0312" : "E0302",
-               full ? "the disk has no room for this run" : "the run could not be stored",
+               full ? "there is no room for this run" : "the run could not be stored",
                self->why.text[0] != '\0' ? self->why.text : dp_status_text(self->status),
-               NO_ROOM_FIX);
+               full ? FULL_FIX : NO_ROOM_FIX);
         return;
     }
     dp_status status = daemon->driver != NULL || daemon->ending

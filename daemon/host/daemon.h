@@ -52,6 +52,7 @@ typedef struct dp_daemon {
     dp_first_start *first_start;
     dp_held_out *held_out;
     dp_measured measured;
+    uint64_t store_bytes; /* in use, when last read; 0: not known */
     dp_identity identity;
     uint64_t incarnation;
     uint64_t started_ms;                     /* dp_boot_ms */

@@ -7,6 +7,7 @@
 typedef struct look_job {
     dp_store_thread_job job;
     dp_disk_reserve *reserve; /* NULL: the reserve is closed */
+    uint64_t used;            /* bytes of the store; 0: not known */
     bool begun;
     bool held;     /* at the begin of the check ... */
     bool held_now; /* ... and at its end */
@@ -28,6 +29,9 @@ static void run_look(dp_store_thread_job *job, dp_store *store)
         self->held = dp_store_reserve_held(store);
     }
     /* If one of these fails, the next check tries again. */
+    if (dp_store_bytes(store, &self->used) != DP_OK) {
+        self->used = 0;
+    }
     job->again = dp_store_give_back(store, &more) == DP_OK && more;
     DP_IGNORE(dp_store_refill_reserve(store));
     self->held_now = dp_store_reserve_held(store);
@@ -62,6 +66,7 @@ static void done_look(dp_store_thread_job *job)
     look_job *self = (look_job *)job;
     if (self->reserve != NULL) {
         self->reserve->under_way = NULL;
+        self->reserve->daemon->store_bytes = self->used;
         tell(self->reserve, self);
     }
     dp_free(self);

@@ -375,6 +375,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .checkpoint_round = driver->checkpoint_round,
         .has_checkpoint = driver->has_checkpoint,
         .is_new = driver->is_new,
+        .no_room = driver->no_room,
     };
     dp_transport_look(driver->transport, &view->transport);
     view->refused = driver->cut.told && view->transport.links == 0; /* The tick drops it later. */

@@ -83,8 +83,9 @@ typedef struct dp_driver_view {
     uint64_t counted_before; /* ... and those of the chain at its start */
     uint64_t checkpoint_round;
     bool has_checkpoint;
-    bool refused; /* all addresses that are reached cut its connections (driver_rotate.c) */
-    bool is_new;  /* the store had nothing of the run when this driver was opened */
+    const char *no_room; /* why an update waits for room, without full stop; "": none does */
+    bool refused;        /* all addresses that are reached cut its connections (driver_rotate.c) */
+    bool is_new;         /* the store had nothing of the run when this driver was opened */
 } dp_driver_view;
 
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view);

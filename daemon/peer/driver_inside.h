@@ -174,8 +174,9 @@ struct dp_driver {
     uint64_t skip_ms; /* ... and time of the last log line about dropped steps; 0: never */
     /* Of the last publication and the last frozen displacement: blob, vector, parts. */
     dp_hash staged[2][DP_TRAINER_FDS_MAX];
-    /* waiting for disk space: a publication, a frozen displacement */
+    /* waiting for room: a publication, a frozen displacement */
     struct dp_driver_taken *waiting[2];
+    char no_room[DP_DISK_TEXT_MAX]; /* why they wait; "": none does */
     uint32_t n_drops;
     dp_view snapshot; /* mapping of the state after snapshot_round */
     uint64_t snapshot_round;

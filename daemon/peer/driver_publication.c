@@ -1,11 +1,12 @@
 /* Stores vectors of the trainer as durable objects before the protocol core hears of them: a
- * publication, a frozen displacement, or the sum of a part. On a full disk they wait here for space
- * while the trainer continues. Sums do not wait: another node sums that part. */
+ * publication, a frozen displacement, or the sum of a part. On a full disk, or at the quota of the
+ * store, they wait here for room while the trainer continues. Sums do not wait: another node sums
+ * that part. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/disk.h"
 #include "daemon/peer/driver_inside.h"
 #include "store/pieces.h"
 
@@ -24,7 +25,8 @@ typedef struct dp_driver_taken {
     uint64_t sizes[DP_TRAINER_FDS_MAX];
     dp_hash before[DP_TRAINER_FDS_MAX]; /* staged by the vectors before these */
     dp_status status;
-    bool told; /* that it waits was logged */
+    char full[DP_DISK_TEXT_MAX]; /* with DP_NOSPACE */
+    bool told;                   /* that it waits was logged */
 } taken;
 
 static dp_pin pin_of(const taken *self)
@@ -98,6 +100,9 @@ static void run_take(dp_store_thread_job *job, dp_store *store)
         job->again = true;
         return;
     }
+    if (self->status == DP_NOSPACE) {
+        dp_store_full_text(store, self->full);
+    }
     if (self->status != DP_OK) { /* Another try begins with this vector, and has its hashes. */
         dp_pieces_drop(&self->vectors[self->at], store);
     }
@@ -133,8 +138,8 @@ static uint32_t place_of(const dp_trainer_msg *msg)
     return msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1;
 }
 
-/* The disk is full, or memory is short: the tick tries again. False: another one already waits,
- * which a correct trainer never causes. */
+/* The disk or the store is full, or memory is short: the tick tries again. False: another one
+ * already waits, which a correct trainer never causes. */
 static bool wait_for_room(taken *self)
 {
     dp_driver *driver = self->driver;
@@ -142,15 +147,13 @@ static bool wait_for_room(taken *self)
     if ((self->status != DP_NOSPACE && self->status != DP_NOMEM) || *slot != NULL) {
         return false;
     }
+    const bool full = self->status == DP_NOSPACE;
+    const char *const text = full ? self->full : "memory is short";
+    snprintf(driver->no_room, sizeof driver->no_room, "%s", text);
     if (!self->told) {
-        const bool full = self->status == DP_NOSPACE;
-        char text[DP_DISK_TEXT_MAX] = "memory is short";
-        if (full) {
-            dp_disk_full_text(driver->daemon->config->dir, text);
-        }
         dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR,
                          full ? "store.full" : "store.lack", self->msg.round, NULL,
-                         "%s: an update waits for disk space", text);
+                         "%s. An update waits for room, and counts in no round until then", text);
     }
     self->told = true;
     *slot = self;
@@ -175,6 +178,7 @@ static void done_take(dp_store_thread_job *job)
     const bool sum = self->msg.kind == DP_TRAINER_REDUCED;
     if (self->status == DP_OK) {
         if (!sum) {
+            driver->no_room[0] = '\0';
             memcpy(driver->staged[place_of(&self->msg)], self->roots, sizeof self->roots);
         }
         /* The core would take the work of a trainer that has ended for that of the next one; a sum
@@ -318,6 +322,7 @@ void dp_driver_publication_retry(dp_driver *driver)
 
 void dp_driver_publication_drop(dp_driver *driver)
 {
+    driver->no_room[0] = '\0';
     for (size_t i = 0; i < sizeof driver->waiting / sizeof driver->waiting[0]; i++) {
         if (driver->waiting[i] != NULL) {
             free_taken(driver->waiting[i]);

@@ -124,6 +124,23 @@ class Limits(SystemTest):
         self.fails("E0001", 64, node.ask, "limits", "--celsius", "151")
         self.fails("E0001", 64, node.ask, "limits", "--reset", "heat")
 
+    def test_a_store_at_its_limit_is_told_while_it_lasts(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run()["counted"] >= 2, 60, "it trains")
+        told = node.ask("limits", "--disk", "1K")
+        self.assertIn("and updates may wait for room", told["notes"]["store_max"])
+        wait_for(lambda: "no_room" in node.run(), 60, "an update waits")
+        logged = [event["text"] for event in node.lines("logs", "-n", "200")]
+        self.assertTrue(any("the limit of the store is" in text for text in logged), logged)
+        self.assertTrue(any("the store is at its limit: it uses" in text for text in logged), logged)
+        self.assertFalse(any("disk is full" in text for text in logged), logged)
+        self.assertIn("dpnode limits --disk SIZE", node.run()["no_room"])
+        self.assertIn("its update waits for room and is not counted: the store is at its limit", node.ask("why")["answer"])
+        self.assertNotIn("store_max", node.ask("limits", "--disk", "50GB")["notes"])
+        before = node.run()["counted"]
+        wait_for(lambda: node.run()["counted"] >= before + 2, 60, "it is counted again")
+        self.assertNotIn("no_room", node.run())
+
     def test_a_month_that_is_used_up_lets_the_others_go_on_and_the_node_vote(self):
         first, token = self.found("n1")
         nodes = [first, self.joined("n2", token), self.joined("n3", token)]

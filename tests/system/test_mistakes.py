@@ -146,7 +146,7 @@ class Mistakes(SystemTest):
                 tests += file.read()
         with open(os.path.join(ROOT, "docs", "ERRORS.md"), encoding="utf-8") as file:
             codes = set(re.findall(r"^\| (E\d{4}) ", file.read(), re.MULTILINE))
-        self.assertEqual(len(rows), 12)
+        self.assertEqual(len(rows), 13)
         for _, said, fix, test in rows:
             name = re.fullmatch(r" `(test_\w+)` ", test).group(1)
             self.assertEqual(tests.count(f"    def {name}(self):"), 1, name)

@@ -94,6 +94,10 @@ static void values_unknown_before_the_node_runs_are_nil(void **state)
     call_kit.view.counted = 2;
     call_kit.view.counted_before = 40;
     run = run_of_status();
+    assert_null(dp_pack_key(run, "no_room"));
+    call_kit.view.no_room = "the store is at its limit";
+    run = run_of_status();
+    assert_string_equal(text_at(run, "no_room"), "the store is at its limit");
     assert_int_equal(strlen(text_at(run, "state_root")), 64);
     assert_int_equal(number_at(run, "counted"), 42);
     call_close();

@@ -170,6 +170,8 @@ static void other_faults_are_added(void **state)
     assert_true(says_now("; the trainer crashed 1 time in a row and restarts in 5 s"));
     assert_true(answers("; this machine's clock is 5 min behind (timedatectl set-ntp true)"));
     assert_true(answers("while the join secret was rotated twice"));
+    call_kit.view.no_room = "the store is at its limit";
+    assert_true(says_now("; its update waits for room and is not counted: the store is at its"));
     call_close();
 }
 

@@ -336,6 +336,21 @@ static bool is_forgotten(void)
            dp_run_identity_unfinished(desk.shelf.store, &run, root) == DP_NOTFOUND;
 }
 
+static void a_store_at_its_limit_is_not_told_as_a_full_disk(void **state)
+{
+    (void)state;
+    open_idle();
+    start(NULL);
+    prepare(3);
+    dp_store_limit(desk.shelf.store, 1);
+    go_on();
+    assert_true(net.n_done == 1 && net.status == DP_IO && net.n_opened == 0);
+    assert_string_equal(net.code, "E0312");
+    assert_non_null(strstr(net.why, "the store is at its limit: it uses "));
+    assert_non_null(strstr(net.fix, "dpnode limits --disk SIZE"));
+    desk_close();
+}
+
 static void data_that_is_not_what_the_manifest_names_founds_nothing(void **state)
 {
     (void)state;
@@ -515,6 +530,7 @@ int main(void)
         cmocka_unit_test(a_trainer_is_told_who_computes_and_an_observer_is_not),
         cmocka_unit_test(a_refusal_of_the_tool_has_its_own_code),
         cmocka_unit_test(a_file_that_only_the_caller_may_read_is_told_with_a_place_for_it),
+        cmocka_unit_test(a_store_at_its_limit_is_not_told_as_a_full_disk),
         cmocka_unit_test(data_that_is_not_what_the_manifest_names_founds_nothing),
         cmocka_unit_test(a_run_that_does_not_fit_the_quota_leaves_nothing),
         cmocka_unit_test(nothing_is_begun_without_a_port_a_folder_room_or_memory),

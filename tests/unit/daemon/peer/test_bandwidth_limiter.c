@@ -290,6 +290,37 @@ static void a_client_sets_limits_within_their_bounds_and_hears_who_says_so(void 
     house_close(&house);
 }
 
+static void a_quota_below_the_use_of_the_store_is_told(void **state)
+{
+    struct house house;
+    struct caller caller;
+    dp_control_frame frame;
+    char text[128] = "";
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    house_open_control(&house);
+    caller_open(&caller, &house);
+    ask_limits(&caller, "store_max", UINT64_C(1) << 30);
+    size_t size = next_frame(&caller, &frame);
+    CHECK(frame.error == NULL);
+    CHECK(dp_pack_key(dp_pack_key(frame.body, "notes"), "store_max") == NULL);
+    used(&caller, &frame, size);
+    CHECK(!house_logged(&house, "limits.disk"));
+    ask_limits(&caller, "store_max", 1000);
+    size = next_frame(&caller, &frame);
+    CHECK(frame.error == NULL);
+    CHECK(dp_pack_copy_text(dp_pack_key(dp_pack_key(frame.body, "notes"), "store_max"), text,
+                            sizeof text));
+    CHECK(strstr(text, "and updates may wait for room") != NULL);
+    used(&caller, &frame, size);
+    CHECK(house_logged(&house, "the limit of the store is 1.0 kB; the store uses "));
+    caller_close(&caller);
+    end(&house);
+    house_close(&house);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_month_that_is_used_up_closes_the_line_and_says_until_when),
         cmocka_unit_test(rows_that_cannot_be_read_are_told_and_no_more),
         cmocka_unit_test(a_client_sets_limits_within_their_bounds_and_hears_who_says_so),
+        cmocka_unit_test(a_quota_below_the_use_of_the_store_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,7 +215,7 @@ static void a_frozen_displacement_is_staged_for_its_exchange(void **state)
     desk_close();
 }
 
-static void on_a_full_disk_a_publication_waits_until_there_is_room(void **state)
+static void at_the_quota_a_publication_waits_until_there_is_room(void **state)
 {
     (void)state;
     dp_driver *driver = open_trained();
@@ -223,7 +223,11 @@ static void on_a_full_disk_a_publication_waits_until_there_is_room(void **state)
     publish(9, 1, 0);
     desk_settle();
     assert_true(desk.n_events == 0 && driver->waiting[0] != NULL && net.n_replaced == 0);
-    assert_true(desk_logged("store.full") && desk_logged("an update waits for disk space"));
+    assert_true(desk_logged("store.full") && desk_logged("An update waits for room"));
+    assert_true(desk_logged("the store is at its limit: it uses ") &&
+                desk_logged(" of 1 B (store-max)"));
+    assert_true(!desk_logged("the disk is full"));
+    assert_non_null(strstr(driver->no_room, "dpnode limits --disk SIZE"));
     dp_driver_publication_retry(driver); /* Still full. */
     desk_settle();
     assert_true(desk.n_events == 0 && driver->waiting[0] != NULL);
@@ -237,6 +241,7 @@ static void on_a_full_disk_a_publication_waits_until_there_is_room(void **state)
     assert_int_equal(desk.n_events, 1);
     assert_true(holds_noise(desk.shelf.store, &desk.events[0].u.published.root, 1, SIZE));
     assert_null(driver->waiting[0]);
+    assert_string_equal(driver->no_room, "");
     desk_close();
 }
 
@@ -382,7 +387,7 @@ int main(void)
         cmocka_unit_test(the_next_publication_drops_the_objects_staged_before),
         cmocka_unit_test(a_sum_is_told_with_what_its_codec_lost),
         cmocka_unit_test(a_frozen_displacement_is_staged_for_its_exchange),
-        cmocka_unit_test(on_a_full_disk_a_publication_waits_until_there_is_room),
+        cmocka_unit_test(at_the_quota_a_publication_waits_until_there_is_room),
         cmocka_unit_test(on_a_full_disk_a_publication_is_hashed_once),
         cmocka_unit_test(a_second_one_that_finds_no_room_replaces_the_trainer),
         cmocka_unit_test(a_sum_does_not_wait_for_room),
