@@ -3,12 +3,15 @@
 #include "base/alloc.h"
 #include "base/disk.h"
 
+/* Of one check, 16 MiB each: a daemon that ends waits for them. */
+enum { TURNS_MAX = 16 };
+
 /* One check. It outlives the reserve if that is closed meanwhile. */
 typedef struct look_job {
     dp_store_thread_job job;
     dp_disk_reserve *reserve; /* NULL: the reserve is closed */
     uint64_t used;            /* bytes of the store; 0: not known */
-    bool begun;
+    unsigned turns;
     bool held;     /* at the begin of the check ... */
     bool held_now; /* ... and at its end */
 } look_job;
@@ -24,15 +27,15 @@ static void run_look(dp_store_thread_job *job, dp_store *store)
 {
     look_job *self = (look_job *)job;
     bool more = false;
-    if (!self->begun) {
-        self->begun = true;
+    if (self->turns == 0) {
         self->held = dp_store_reserve_held(store);
     }
+    self->turns++;
     /* If one of these fails, the next check tries again. */
     if (dp_store_bytes(store, &self->used) != DP_OK) {
         self->used = 0;
     }
-    job->again = dp_store_give_back(store, &more) == DP_OK && more;
+    job->again = dp_store_give_back(store, &more) == DP_OK && more && self->turns < TURNS_MAX;
     DP_IGNORE(dp_store_refill_reserve(store));
     self->held_now = dp_store_reserve_held(store);
 }
