@@ -264,7 +264,7 @@ static void turn(dp_bulk *bulk)
             return;
         }
         moved = what == FOUND_LOT;
-        if (bulk->n_lots > 0 && bulk->lots[bulk->first_lot].done) {
+        if (bulk->n_lots > 0 && bulk->lots[bulk->first_lot].done && !conn->paused) {
             if (!tell(bulk)) {
                 return;
             }
@@ -272,7 +272,7 @@ static void turn(dp_bulk *bulk)
         }
     } while (moved);
     bulk->turning = false;
-    set_reading(bulk, have_room(bulk) && dp_conn_may_read(conn));
+    set_reading(bulk, have_room(bulk) && !conn->paused && dp_conn_may_read(conn));
 }
 
 uv_buf_t dp_bulk_room(dp_bulk *bulk)

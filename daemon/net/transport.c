@@ -201,6 +201,7 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     if (conn->outgoing) {
         dp_link_dial_bulk(transport, link, 0);
     }
+    dp_link_enter(conn);
     hooks->link_up(hooks->context, &peer, &conn->addr, event->credential, event->hello,
                    conn->outgoing);
 }
@@ -219,15 +220,6 @@ void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
         prove_bulk(conn);
     } else {
         prove_control(conn, event);
-    }
-}
-
-void dp_link_message(dp_conn *conn, dp_view bytes)
-{
-    dp_transport *transport = conn->transport;
-    if (conn->link != NULL) {
-        const dp_peer peer = conn->link->peer;
-        transport->config.hooks.message(transport->config.hooks.context, &peer, bytes);
     }
 }
 
@@ -330,6 +322,7 @@ static void on_tick(uv_timer_t *timer)
             at = transport->conns.next;
         }
     }
+    dp_transport_resume(transport);
     dp_transport_measure(transport);
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
         dp_link *link = DP_LIST_ITEM(at, dp_link, item);

@@ -142,9 +142,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     dp_conn *conn = handle->data;
-    *buf = conn->bulk != NULL
-               ? dp_bulk_room(conn->bulk)
-               : uv_buf_init(conn->transport->read_buffer, sizeof conn->transport->read_buffer);
+    *buf = conn->bulk != NULL ? dp_bulk_room(conn->bulk)
+                              : uv_buf_init(conn->transport->read_buffer, dp_conn_read_room(conn));
 }
 
 bool dp_conn_met(dp_conn *conn, bool proved, bool refused)

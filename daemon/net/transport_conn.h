@@ -10,6 +10,7 @@
 #include "daemon/net/peer_memory.h"
 #include "daemon/net/peer_traffic.h"
 #include "daemon/net/port.h"
+#include "daemon/net/spending.h"
 #include "daemon/net/throttle.h"
 #include "daemon/net/transport.h"
 
@@ -47,6 +48,7 @@ typedef struct dp_conn {
     bool closing;
     bool writing;
     bool spoke;         /* a byte has arrived */
+    bool paused;        /* not read: its peer has spent too much (transport_spend.c) */
     bool idle;          /* no bytes were read or written since the last tick */
     dp_link_cause doom; /* not 0: the next tick declares it lost for this cause */
     dp_lane lane;
@@ -82,8 +84,9 @@ struct dp_link {
     uint64_t stripe_retry_ms;
     uint64_t renew_retry_ms;
     dp_path_loss loss;
-    uint32_t traffic; /* row of its peer */
-    bool replayed;    /* by the last dp_transport_replay */
+    dp_spending spending; /* of a member */
+    uint32_t traffic;     /* row of its peer */
+    bool replayed;        /* by the last dp_transport_replay */
     size_t credential_bytes;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
 };
@@ -115,6 +118,9 @@ struct dp_transport {
     uint64_t renew_ms;
     uint64_t renew_bytes;
     bool spares_idle;
+    dp_spending guests;   /* of all of them together */
+    const dp_link *heard; /* a message of it is being handled; only compared */
+    uint64_t answered;    /* bytes sent to it meanwhile on its control lane */
     /* bulk connections of a link that this side dialed, independent of loss; 0: one */
     uint32_t stripes_min;
     dp_transport_stats stats;
@@ -161,7 +167,6 @@ void dp_port_cut_silent(dp_transport *transport);
 
 /* Link level, called by the connection level and by transport_stripe.c (transport.c). */
 void dp_link_proved(dp_conn *conn, const dp_channel_event *event);
-void dp_link_message(dp_conn *conn, dp_view bytes);
 void dp_link_lost(dp_conn *conn, dp_link_cause cause);
 void dp_link_drained(dp_conn *conn);
 void dp_link_drop_lane(dp_link *link, uint32_t slot); /* of link->lanes */
@@ -170,6 +175,18 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe);
 void dp_link_dial_again(dp_transport *transport, dp_link *link);
 /* transport_renew.c: dials connections again that are too old. */
 void dp_link_renew(dp_transport *transport, dp_link *link);
+
+/* Spending of peers (transport_spend.c). Delivers a message and measures its cost. */
+void dp_link_message(dp_conn *conn, dp_view bytes);
+/* Bytes are being sent to it on its control lane. */
+void dp_link_answered(const dp_link *link, uint64_t bytes);
+/* A new link: waits if the guests have spent too much and it is of one. */
+void dp_link_enter(dp_conn *conn);
+/* The most bytes to read at once on a control connection. */
+unsigned dp_conn_read_room(const dp_conn *conn);
+/* Called at each tick: reads connections again whose peers have waited long enough. May call
+ * hooks. */
+void dp_transport_resume(dp_transport *transport);
 
 /* Bulk connections of a link (transport_stripe.c). The one on which a message of size bytes would
  * arrive first, or NULL. */

@@ -44,6 +44,7 @@ static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
         return DP_AGAIN;
     }
     DP_TRY(dp_channel_write(&conn->channel, bytes, &conn->out));
+    dp_link_answered(conn->link, bytes.size);
     dp_conn_flush(conn);
     return DP_OK;
 }

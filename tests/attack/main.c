@@ -9,10 +9,13 @@
  *   talk      one of them, which announces COUNT invented ones each second
  *   hold      COUNT of them, each sends to every address a long message that never ends
  *   newer COUNT of them, each claims to have a million records more
+ *   flood COUNT of them, each sends all the time statements of itself with false signatures
+ *   ask   COUNT of them, each asks all the time for the table of members and for the manifest
  *
  * Prints one line of JSON: the largest number of links that were a second old at one time (the
  * attacker sends the last message of a handshake: it counts a link until the other end cuts it),
- * the number of all links, and of failed handshakes. Exit 0, or 64 for arguments, 70. */
+ * the number of all links, of failed handshakes, and of received bytes. Exit 0, or 64 for
+ * arguments, 70. */
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -22,6 +25,7 @@
 #include "base/log.h"
 #include "daemon/net/transport.h"
 #include "gossip/identity/invite.h"
+#include "gossip/member/members.h"
 #include "gossip/member/statement.h"
 #include "gossip/member/summary.h"
 
@@ -189,6 +193,46 @@ static void boast(liar *self)
     send_to_all(self, DP_LANE_CONTROL, dp_view_of(message, writer.size));
 }
 
+/* Each signature is checked in vain. */
+static void flood(liar *self)
+{
+    enum { MESSAGES = 20 };
+    uint8_t bytes[DP_STATEMENT_BYTES_MAX];
+    uint8_t message[2 + 3 + DP_SYNC_ENTRIES_MAX * (DP_ACCUSATION_BYTES + 2)];
+    dp_writer writer = dp_writer_of(message, sizeof message);
+    const dp_crypto crypto = {.context = &self->identity, .sign = sign_as};
+    const dp_statement statement = {.kind = DP_STATEMENT_ALIVE,
+                                    .subject = dp_identity_peer(&self->identity),
+                                    .incarnation = UINT64_MAX - 1,
+                                    .author = dp_identity_peer(&self->identity)};
+    const size_t size = dp_statement_sign(&statement, &crypto, &self->attack->invite.run, bytes);
+
+    dp_write_u8(&writer, DP_MSG_SYNC);
+    dp_write_u8(&writer, DP_MSG_VERSION);
+    dp_write_u8(&writer, DP_SYNC_LIST);
+    dp_write_u16(&writer, DP_SYNC_ENTRIES_MAX);
+    bytes[size - DP_SIGNATURE_BYTES] ^= 1;
+    for (uint32_t i = 0; i < DP_SYNC_ENTRIES_MAX; i++) {
+        dp_write_bytes(&writer, bytes, size);
+        dp_write_u16(&writer, 0);
+    }
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        send_to_all(self, DP_LANE_CONTROL, dp_view_of(message, writer.size));
+    }
+}
+
+static void ask(liar *self)
+{
+    enum { QUESTIONS = 100 };
+    static const uint8_t table[] = {DP_MSG_SYNC, DP_MSG_VERSION, DP_SYNC_ANSWER_WANTED, 0, 0};
+    static const uint8_t manifest[] = {DP_MSG_MANIFEST_GET, DP_MSG_VERSION};
+
+    for (uint32_t i = 0; i < QUESTIONS; i++) {
+        send_to_all(self, DP_LANE_CONTROL, dp_view_of(table, sizeof table));
+        send_to_all(self, DP_LANE_CONTROL, dp_view_of(manifest, sizeof manifest));
+    }
+}
+
 /* With almost no upload rate the message never ends. */
 static void hold(liar *self)
 {
@@ -348,6 +392,10 @@ static void on_timer(uv_timer_t *timer)
             hold(self);
         } else if (is(a, "newer")) {
             boast(self);
+        } else if (is(a, "flood")) {
+            flood(self);
+        } else if (is(a, "ask")) {
+            ask(self);
         }
     }
 }
@@ -406,21 +454,26 @@ static void report(attack *a)
 {
     uint64_t failed = 0;
     uint64_t handshakes = 0;
+    uint64_t received = 0;
 
     for (uint32_t i = 0; i < a->n_liars; i++) {
         dp_transport_stats stats;
         dp_transport_look(a->liars[i].transport, &stats);
         failed += stats.handshakes_failed;
         handshakes += stats.handshakes;
+        received += stats.bytes_received;
     }
-    printf("{\"links_most\":%u,\"ups\":%llu,\"handshakes\":%llu,\"failed\":%llu}\n", a->stood_most,
-           (unsigned long long)a->ups, (unsigned long long)handshakes, (unsigned long long)failed);
+    printf(
+        "{\"links_most\":%u,\"ups\":%llu,\"handshakes\":%llu,\"failed\":%llu,\"received\":%llu}\n",
+        a->stood_most, (unsigned long long)a->ups, (unsigned long long)handshakes,
+        (unsigned long long)failed, (unsigned long long)received);
 }
 
 int main(int argc, char **argv)
 {
     static attack a;
-    static const char *const modes[] = {"identity", "guests", "talk", "hold", "newer"};
+    static const char *const modes[] = {"identity", "guests", "talk", "hold",
+                                        "newer",    "flood",  "ask"};
     bool known = false;
 
     for (size_t i = 0; argc >= 6 && i < sizeof modes / sizeof modes[0]; i++) {
@@ -428,8 +481,10 @@ int main(int argc, char **argv)
     }
     if (!known || dp_crypto_start() != DP_OK || !read_token(argv[2], &a.invite) ||
         !read_addresses(&a, argv[5])) {
-        fprintf(stderr, "usage: dpattack identity|guests|talk|hold|newer TOKEN-FILE SECONDS COUNT "
-                        "ADDRESS,... [PEER,...]\n");
+        fprintf(
+            stderr,
+            "usage: dpattack identity|guests|talk|hold|newer|flood|ask TOKEN-FILE SECONDS COUNT "
+            "ADDRESS,... [PEER,...]\n");
         return 64;
     }
     signal(SIGPIPE, SIG_IGN);

@@ -5,7 +5,7 @@ usage: tests/attack/run.py [BINARIES] [ATTACK...]
 
 Four daemons train; one of them has used a token for one node, and dpattack uses it too, or connects silently. A row gives, without and with the
 attack: rounds in ten seconds, the processor share of the busiest daemon, the memory of the largest; then the time in which a newcomer with its own
-token joined, and the result of the attacker. The attacker runs at nice 5: below the daemons, above their trainers. Exit status 1 if a bound is
+token joined, the longest time until status answered, and the result of the attacker. The attacker runs at nice 5: below the daemons, above their trainers. Exit status 1 if a bound is
 broken.
 """
 
@@ -27,6 +27,7 @@ ROUND_S = 0.4
 ROUNDS_LEAST = 0.5      # of those without the attack
 MEMORY_MOST = 64 << 20  # more than before
 JOIN_MOST_S = 6
+STATUS_MOST_S = 0.7     # more than before
 
 
 def rss(node):
@@ -58,13 +59,19 @@ class Field:
         self.joined = 0
         wait_for(lambda: self.nodes[0].run()["round"] > 8, 60, "the run goes")
         self.calm_rounds, self.calm_share = self.rounds(WATCH_S)
+        self.calm_status = self.slowest_status
         self.calm_memory = max(rss(n) for n in self.nodes)
 
     def rounds(self, seconds):
         """Rounds in ten seconds, by the chain of the first node, and the processor share of the busiest daemon meanwhile."""
         first, begin = self.nodes[0].run()["round"], time.monotonic()
         used = [seconds_of(n) for n in self.nodes]
-        time.sleep(seconds)
+        self.slowest_status = 0.0
+        while time.monotonic() < begin + seconds:
+            asked = time.monotonic()
+            self.nodes[0].ask("status")
+            self.slowest_status = max(self.slowest_status, time.monotonic() - asked)
+            time.sleep(0.2)
         took = time.monotonic() - begin
         share = max(seconds_of(n) - u for n, u in zip(self.nodes, used)) / took
         return 10 * (self.nodes[0].run()["round"] - first) / took, share
@@ -156,6 +163,10 @@ ATTACKS = {
     "hold": by_client("hold", 45),
     # A newcomer that asks it for records, which it does not have.
     "newer": by_client("newer", 12),
+    # The loop thread: statements whose signatures are checked in vain.
+    "flood": by_client("flood", 4),
+    # The uplink: 5 bytes that draw a table. Of each node what guests may draw, and what every link carries.
+    "ask": by_client("ask", 10, lambda field, had: had["received"] < len(field.nodes) * (4 << 20)),
     # The port.
     "silent 64": silent(64, 4),
     "silent 2000": silent(2000, 100),
@@ -173,17 +184,18 @@ def main():
     broken = 0
     with Folder(os.path.abspath(binaries), place=place_for_tests()) as folder:
         field = Field(folder.binaries, folder)
-        print(f"{'attack':12} {'rounds in 10 s':>20} {'processor, %':>16} {'memory, MiB':>16} {'join, s':>8}  the attacker had")
+        print(f"{'attack':12} {'rounds in 10 s':>20} {'processor, %':>16} {'memory, MiB':>16} {'join, s':>8} {'status, s':>12}  the attacker had")
         for name in wanted:
             rounds, share, memory, join, had, holds = ATTACKS[name](field)
             if rounds < ROUNDS_LEAST * field.calm_rounds:  # Other programs may have started meanwhile: measures again without the attack.
                 field.calm_rounds, field.calm_share = field.rounds(WATCH_S)
             good = (holds and rounds >= ROUNDS_LEAST * field.calm_rounds and join <= JOIN_MOST_S and
+                    field.slowest_status <= field.calm_status + STATUS_MOST_S and
                     memory <= field.calm_memory + MEMORY_MOST)
             broken += not good
             print(f"{name:12} {field.calm_rounds:9.1f} -> {rounds:7.1f} "
                   f"{100 * field.calm_share:7.1f} -> {100 * share:5.1f} {field.calm_memory / 2**20:7.1f} -> {memory / 2**20:5.1f} "
-                  f"{join:8.1f}  {had}: {'defended' if good else 'NOT DEFENDED'}", flush=True)
+                  f"{join:8.1f} {field.calm_status:4.2f} -> {field.slowest_status:4.2f}  {had}: {'defended' if good else 'NOT DEFENDED'}", flush=True)
     return 1 if broken else 0
 
 
