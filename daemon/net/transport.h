@@ -23,7 +23,8 @@ enum {
     DP_TRANSPORT_SETTLED_MS = DP_TRANSPORT_DIAL_MS + DP_TRANSPORT_HANDSHAKE_MS,
     DP_TRANSPORT_CONTROL_QUEUE =
         8 << 20, /* bytes waiting on a control lane; beyond that the link is cut */
-    DP_TRANSPORT_BULK_QUEUE = 16 << 20, /* bytes waiting on a bulk lane; beyond that DP_AGAIN */
+    DP_TRANSPORT_GUEST_QUEUE = 256 << 10, /* the same for a guest */
+    DP_TRANSPORT_BULK_QUEUE = 16 << 20,   /* bytes waiting on a bulk lane; beyond that DP_AGAIN */
     DP_TRANSPORT_BULK_LOW =
         512 << 10 /* below this the bulk lane asks for more through hooks.drained */
 };

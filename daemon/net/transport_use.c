@@ -38,9 +38,11 @@ void dp_transport_hangup(dp_transport *transport, const dp_peer *peer)
     }
 }
 
-static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
+static dp_status send_on(dp_conn *conn, dp_view bytes)
 {
-    if (dp_conn_waiting(conn) + bytes.size > queue_max) {
+    const uint64_t queue = dp_conn_waiting(conn) + bytes.size;
+    if (queue > DP_TRANSPORT_CONTROL_QUEUE ||
+        (queue > DP_TRANSPORT_GUEST_QUEUE && dp_conn_is_guest(conn))) {
         return DP_AGAIN;
     }
     DP_TRY(dp_channel_write(&conn->channel, bytes, &conn->out));
@@ -79,7 +81,7 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
         return DP_NOTFOUND;
     }
     dp_conn *conn = link->lanes[DP_LANE_CONTROL];
-    const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
+    const dp_status status = send_on(conn, bytes);
     if (status ==
         /* The peer does not read its messages: treats it as frozen, at the next tick. */
         DP_AGAIN) {
@@ -93,7 +95,7 @@ void dp_transport_send_all(dp_transport *transport, dp_view bytes)
 {
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
         dp_conn *conn = DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL];
-        if (send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE) == DP_AGAIN) {
+        if (send_on(conn, bytes) == DP_AGAIN) {
             conn->doom = DP_LINK_TIMEOUT;
         }
     }
@@ -173,14 +175,29 @@ uint64_t dp_transport_waiting(const dp_transport *transport, bool guests)
     return bytes;
 }
 
+static uint64_t control_waiting(const dp_transport *transport, bool guests)
+{
+    uint64_t bytes = 0;
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        const dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        const uint64_t waiting = dp_conn_waiting(link->lanes[DP_LANE_CONTROL]);
+        if (waiting > 0 && (!guests || dp_transport_is_guest(transport, &link->peer))) {
+            bytes += waiting;
+        }
+    }
+    return bytes;
+}
+
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
 {
     *stats = transport->stats;
     stats->uplink = dp_path_uplink(&transport->line);
     dp_transport_limits(transport, stats);
     stats->connections = transport->n_conns;
-    stats->held = transport->peer_memory.bytes + dp_transport_waiting(transport, false);
-    stats->held_guests = transport->peer_memory.guests + dp_transport_waiting(transport, true);
+    stats->held = transport->peer_memory.bytes + dp_transport_waiting(transport, false) +
+                  control_waiting(transport, false);
+    stats->held_guests = transport->peer_memory.guests + dp_transport_waiting(transport, true) +
+                         control_waiting(transport, true);
     stats->held_most = transport->peer_memory.most;
     stats->held_limit = transport->peer_memory.limit;
     stats->accepts_refused += dp_listener_turned_away(transport->listener);

@@ -174,15 +174,26 @@ static void done_serve(dp_store_thread_job *job)
     dp_object_transfer_job_done(object_transfer);
 }
 
-static bool peer_is_busy(const dp_object_transfer *object_transfer, const dp_peer *peer)
+/* The memory that peers make this node hold, with the chunks that are being read, has reached its
+ * budget (peer_memory.h). */
+static bool is_full(const dp_object_transfer *object_transfer)
+{
+    dp_transport_stats stats;
+    dp_transport_look(object_transfer->config.transport, &stats);
+    return stats.held + (uint64_t)object_transfer->n_busy * DP_CHUNK_BYTES_MAX >= stats.held_limit;
+}
+
+/* Above the budget each peer still gets one answer at a time: otherwise those that do not read
+ * theirs would keep all others from being served. */
+static bool peer_is_busy(const dp_object_transfer *object_transfer, const dp_peer *peer, bool full)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < object_transfer->n_busy; i++) {
         count += dp_peer_equal(&object_transfer->busy[i], peer);
     }
     const uint64_t waiting = dp_transport_bulk_waiting(object_transfer->config.transport, peer);
-    return count >= DP_OBJECT_TRANSFER_SERVES_PER_PEER ||
-           (waiting != UINT64_MAX && waiting >= DP_TRANSPORT_BULK_LOW);
+    return count >= (full ? 1 : DP_OBJECT_TRANSFER_SERVES_PER_PEER) ||
+           (waiting != UINT64_MAX && waiting >= (full ? 1 : DP_TRANSPORT_BULK_LOW));
 }
 
 static bool start_serve(dp_object_transfer *object_transfer, const serve *what)
@@ -231,11 +242,12 @@ static uint64_t held_for_guests(const dp_object_transfer *object_transfer)
 static void pump(dp_object_transfer *object_transfer)
 {
     uint64_t guests = object_transfer->n_serves > 0 ? held_for_guests(object_transfer) : 0;
+    bool full = object_transfer->n_serves > 0 && is_full(object_transfer);
     for (uint32_t i = 0; i < object_transfer->n_serves &&
                          object_transfer->n_busy < DP_OBJECT_TRANSFER_SERVES_MAX;) {
         const serve what = object_transfer->serves[i];
         const bool guest = dp_transport_is_guest(object_transfer->config.transport, &what.peer);
-        if (peer_is_busy(object_transfer, &what.peer) ||
+        if (peer_is_busy(object_transfer, &what.peer, full) ||
             (guest && guests >= DP_PEER_MEMORY_GUESTS_MAX)) {
             i++;
             continue;
@@ -244,6 +256,7 @@ static void pump(dp_object_transfer *object_transfer)
         if (!start_serve(object_transfer, &what)) {
             return;
         }
+        full = full || is_full(object_transfer);
         remove_serve(object_transfer, i);
     }
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "daemon/net/transport_conn.h"
 #include "gossip/record/wire.h"
 #include "store/inside.h"
 #include "store/object.h"
@@ -555,6 +556,31 @@ static void a_flood_of_requests_is_bounded_and_answered(void **state)
     route_close(&route);
 }
 
+static bool has_all_chunks(void *context)
+{
+    return ((struct post *)context)->n_chunk_messages >= 4;
+}
+
+static void above_the_budget_of_memory_a_peer_is_served_one_chunk_at_a_time(void **state)
+{
+    static struct route route;
+    static struct gate gate;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    route.a.guest.transport->peer_memory.limit = 1;
+    close_gate(&route.a, &gate);
+    const uint32_t waiting = dp_store_thread_waiting(route.a.store_thread);
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_object_transfer_serve_chunk(route.a.object_transfer, &route.b.guest.peer, &root, i);
+    }
+    assert_int_equal(dp_store_thread_waiting(route.a.store_thread), waiting + 1);
+    uv_sem_post(&gate.open);
+    turn_until(&route.loop, has_all_chunks, &route.b); /* And none is forgotten. */
+    uv_sem_destroy(&gate.open);
+    route_close(&route);
+}
+
 static void damaged_messages_never_crash(void **state)
 {
     static struct route route;
@@ -647,6 +673,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_lacks_an_object_answers_so),
         cmocka_unit_test(a_manifest_is_served_when_there_is_one),
         cmocka_unit_test(a_flood_of_requests_is_bounded_and_answered),
+        cmocka_unit_test(above_the_budget_of_memory_a_peer_is_served_one_chunk_at_a_time),
         cmocka_unit_test(damaged_messages_never_crash),
         cmocka_unit_test(a_hook_may_close_the_courier),
         cmocka_unit_test(closing_with_jobs_under_way_loses_no_memory),
