@@ -11,6 +11,7 @@
  *   newer COUNT of them, each claims to have a million records more
  *   flood COUNT of them, each sends all the time statements of itself with false signatures
  *   ask   COUNT of them, each asks all the time for the table of members and for the manifest
+ *   deaf  the same, and they read no answer
  *
  * Prints one line of JSON: the largest number of links that were a second old at one time (the
  * attacker sends the last message of a handshake: it counts a link until the other end cuts it),
@@ -23,7 +24,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/net/transport.h"
+#include "daemon/net/transport_conn.h"
 #include "gossip/identity/invite.h"
 #include "gossip/member/members.h"
 #include "gossip/member/statement.h"
@@ -221,6 +222,16 @@ static void flood(liar *self)
     }
 }
 
+static void stop_reading(const liar *self)
+{
+    for (uint32_t i = 0; i < self->n_linked; i++) {
+        const dp_link *link = dp_link_find(self->transport, &self->linked[i]);
+        if (link != NULL) {
+            uv_read_stop((uv_stream_t *)&link->lanes[DP_LANE_CONTROL]->tcp);
+        }
+    }
+}
+
 static void ask(liar *self)
 {
     enum { QUESTIONS = 100 };
@@ -396,6 +407,9 @@ static void on_timer(uv_timer_t *timer)
             flood(self);
         } else if (is(a, "ask")) {
             ask(self);
+        } else if (is(a, "deaf")) {
+            stop_reading(self);
+            ask(self);
         }
     }
 }
@@ -473,7 +487,7 @@ int main(int argc, char **argv)
 {
     static attack a;
     static const char *const modes[] = {"identity", "guests", "talk", "hold",
-                                        "newer",    "flood",  "ask"};
+                                        "newer",    "flood",  "ask",  "deaf"};
     bool known = false;
 
     for (size_t i = 0; argc >= 6 && i < sizeof modes / sizeof modes[0]; i++) {
@@ -481,10 +495,9 @@ int main(int argc, char **argv)
     }
     if (!known || dp_crypto_start() != DP_OK || !read_token(argv[2], &a.invite) ||
         !read_addresses(&a, argv[5])) {
-        fprintf(
-            stderr,
-            "usage: dpattack identity|guests|talk|hold|newer|flood|ask TOKEN-FILE SECONDS COUNT "
-            "ADDRESS,... [PEER,...]\n");
+        fprintf(stderr, "usage: dpattack identity|guests|talk|hold|newer|flood|ask|deaf TOKEN-FILE "
+                        "SECONDS COUNT "
+                        "ADDRESS,... [PEER,...]\n");
         return 64;
     }
     signal(SIGPIPE, SIG_IGN);

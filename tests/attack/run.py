@@ -167,6 +167,8 @@ ATTACKS = {
     "flood": by_client("flood", 4),
     # The uplink: 5 bytes that draw a table. Of each node what guests may draw, and what every link carries.
     "ask": by_client("ask", 10, lambda field, had: had["received"] < len(field.nodes) * (4 << 20)),
+    # Memory: answers that are never read.
+    "deaf": by_client("deaf", 20),
     # The port.
     "silent 64": silent(64, 4),
     "silent 2000": silent(2000, 100),
