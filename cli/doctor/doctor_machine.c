@@ -265,8 +265,8 @@ static void look_files(const dp_doctor *doctor, dp_finding *out)
                     doctor->files_max);
     if (level != DP_FINDING_OK) {
         dp_finding_why(out, "each link needs two descriptors; further peers cannot connect");
-        dp_finding_fix(out, "ulimit -Hn 4096   # as root, before dpnode up; in a systemd unit: "
-                            "LimitNOFILE=4096");
+        dp_finding_fix(out, "ulimit -Hn 8192   # as root, before dpnode up; in a systemd unit: "
+                            "LimitNOFILE=8192");
     }
 }
 

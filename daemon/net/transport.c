@@ -8,7 +8,7 @@
 #include "daemon/net/aead.h"
 #include "daemon/net/transport_bulk.h"
 
-enum { BULK_RETRY_MS = 500, STRIPE_RETRY_MS = 30000 };
+enum { BULK_RETRY_MS = 500, STRIPE_RETRY_MS = 30000, STRIPE_YOUNG_MS = 2000 };
 
 /* ---- links ---- */
 
@@ -136,7 +136,8 @@ static void prove_bulk(dp_conn *conn)
     }
     const uint32_t slot = DP_LANE_BULK + (uint32_t)conn->stripe;
     const dp_conn *old = link->lanes[slot];
-    if (old != NULL && !keeps_new(conn->transport, old, conn)) {
+    if ((old != NULL && !keeps_new(conn->transport, old, conn)) ||
+        (old == NULL && conn->stripe > 0 && conn->transport->n_conns > DP_TRANSPORT_STRIPED_MAX)) {
         dp_conn_close(conn);
         return;
     }
@@ -144,6 +145,17 @@ static void prove_bulk(dp_conn *conn)
     link->lanes[slot] = conn;
     conn->link = link;
     dp_link_drained(conn);
+}
+
+static bool takes_guest(const dp_transport *transport)
+{
+    uint32_t guests = 0;
+    for (dp_list *at = transport->links.next;
+         transport->stats.links >= DP_TRANSPORT_GUESTS_MAX && at != &transport->links;
+         at = at->next) {
+        guests += dp_transport_is_guest(transport, &DP_LIST_ITEM(at, dp_link, item)->peer) ? 1 : 0;
+    }
+    return guests < DP_TRANSPORT_GUESTS_MAX;
 }
 
 static void prove_control(dp_conn *conn, const dp_channel_event *event)
@@ -183,8 +195,9 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
             return;
         }
     }
-    link = dp_alloc(1, sizeof *link);
+    link = dp_conn_is_guest(conn) && !takes_guest(transport) ? NULL : dp_alloc(1, sizeof *link);
     if (link == NULL) {
+        dp_link_say_goodbye(conn); /* It may dial again later. */
         dp_conn_close(conn);
         return;
     }
@@ -295,8 +308,12 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         return;
     }
     if (conn->lane == DP_LANE_BULK) {
+        const uint64_t now = uv_now(transport->config.loop);
+        if (conn->stripe > 0 && now - conn->proved_ms < STRIPE_YOUNG_MS) {
+            link->stripe_retry_ms = now + STRIPE_RETRY_MS; /* The other end has too many. */
+        }
         dp_link_drop_lane(link, DP_LANE_BULK + (uint32_t)conn->stripe);
-        link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
+        link->bulk_retry_ms = now + BULK_RETRY_MS;
         return;
     }
     const dp_peer peer = link->peer;

@@ -10,7 +10,12 @@
 #include "gossip/node/node.h"
 
 enum {
-    DP_TRANSPORT_CONNECTIONS_MAX = 1024, /* of these at the port: daemon/net/port.h */
+    /* A run's only voter has a link to every other node, of two connections each. The rest is for
+     * connections at the port (daemon/net/port.h) and dials. */
+    DP_TRANSPORT_CONNECTIONS_MAX = 5120,
+    /* Links of guests. While a node is up, it keeps DP_GUESTS_MAX of them; this is the bound while
+     * its store is read and nobody is known to be a member. */
+    DP_TRANSPORT_GUESTS_MAX = 512,
     DP_TRANSPORT_TICK_MS = 250,
     /* Limit until the first byte of an accepted connection: a second. Counted in ticks, between
      * which sockets are read, so that a machine that was suspended for a while does not cut

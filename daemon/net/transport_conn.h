@@ -16,7 +16,18 @@
 
 /* Spare buffers: enough for the one-record messages that wait in three lanes of an exchange, and
  * not more bytes than a lane's queue. */
-enum { DP_TRANSPORT_SPARES_MAX = 64, DP_TRANSPORT_SPARE_BYTES_MAX = DP_TRANSPORT_BULK_QUEUE };
+enum {
+    DP_TRANSPORT_SPARES_MAX = 64,
+    DP_TRANSPORT_SPARE_BYTES_MAX = DP_TRANSPORT_BULK_QUEUE,
+    /* Connections above which no additional ones for speed are opened or taken, */
+    DP_TRANSPORT_STRIPED_MAX = DP_TRANSPORT_CONNECTIONS_MAX / 2,
+    DP_TRANSPORT_DIALS = 512 /* ... and room for dials when every node has a link. */
+};
+
+_Static_assert((int)DP_TRANSPORT_CONNECTIONS_MAX >=
+                   2 * (int)DP_MEMBERS_MAX + (int)DP_PORT_STRANGERS_MAX + (int)DP_PORT_HOMES_MAX +
+                       (int)DP_PORT_HOLDERS_MAX + (int)DP_TRANSPORT_DIALS,
+               "a node can have a link to every other one");
 
 typedef struct dp_link dp_link;
 typedef struct dp_bulk dp_bulk;
@@ -125,6 +136,9 @@ struct dp_transport {
     uint32_t stripes_min;
     dp_transport_stats stats;
     dp_peer_traffic traffic;
+    /* during dp_transport_measure: the bulk connections, and their paths */
+    dp_conn *measured[DP_TRANSPORT_CONNECTIONS_MAX];
+    dp_path *paths[DP_TRANSPORT_CONNECTIONS_MAX];
     char read_buffer[64 * 1024]; /* lent to libuv during one read callback */
 };
 
@@ -155,7 +169,7 @@ void dp_conn_trim(dp_conn *conn);
 uint64_t dp_conn_waiting(const dp_conn *conn);
 
 /* The port (transport_port.c). False: the number of connections is at its limit, and there is no
- * stranger to close. */
+ * stranger and no additional bulk connection to close. */
 bool dp_port_make_room(dp_transport *transport);
 /* Bytes of an incoming connection were read: it may have proved that it holds the run's secret.
  * Closes others only, and calls no hook. */
@@ -188,6 +202,9 @@ unsigned dp_conn_read_room(const dp_conn *conn);
  * hooks. */
 void dp_transport_resume(dp_transport *transport);
 
+/* Closes an additional bulk connection of a link, if possible one without bytes under way. False:
+ * there is none. Calls no hook. */
+bool dp_stripe_give_way(dp_transport *transport);
 /* Bulk connections of a link (transport_stripe.c). The one on which a message of size bytes would
  * arrive first, or NULL. */
 dp_conn *dp_link_stripe(const dp_link *link, size_t size);

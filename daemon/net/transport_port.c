@@ -52,16 +52,16 @@ static bool give_way(dp_transport *transport, dp_place *place)
     return place != NULL;
 }
 
-bool dp_port_make_room(dp_transport *transport)
-{
-    return transport->n_conns < DP_TRANSPORT_CONNECTIONS_MAX ||
-           give_way(transport, dp_port_first_to_go(&transport->port));
-}
-
 static bool free_descriptor(void *context)
 {
     dp_transport *transport = context;
-    return give_way(transport, dp_port_first_to_go(&transport->port));
+    return give_way(transport, dp_port_first_to_go(&transport->port)) ||
+           dp_stripe_give_way(transport);
+}
+
+bool dp_port_make_room(dp_transport *transport)
+{
+    return transport->n_conns < DP_TRANSPORT_CONNECTIONS_MAX || free_descriptor(transport);
 }
 
 void dp_port_heard(dp_conn *conn)

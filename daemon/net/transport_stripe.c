@@ -2,9 +2,6 @@
  * the link opens and closes them. */
 #include "daemon/net/transport_bulk.h"
 
-/* At most half of all connections are additional ones for speed. */
-enum { STRIPED_MAX = DP_TRANSPORT_CONNECTIONS_MAX / 2 };
-
 static bool fd_of(const dp_conn *conn, int *fd)
 {
     uv_os_fd_t found;
@@ -91,8 +88,6 @@ static void set_pace(dp_conn *conn)
 
 void dp_transport_measure(dp_transport *transport)
 {
-    dp_path *paths[DP_TRANSPORT_CONNECTIONS_MAX] = {NULL};
-    dp_conn *conns[DP_TRANSPORT_CONNECTIONS_MAX];
     uint32_t count = 0;
     for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
         dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
@@ -101,13 +96,13 @@ void dp_transport_measure(dp_transport *transport)
         if (count < DP_TRANSPORT_CONNECTIONS_MAX && conn->bulk != NULL && fd_of(conn, &fd) &&
             dp_path_read(fd, &sample)) {
             dp_path_step(&conn->path, &sample);
-            paths[count] = &conn->path;
-            conns[count++] = conn;
+            transport->paths[count] = &conn->path;
+            transport->measured[count++] = conn;
         }
     }
-    dp_path_share(&transport->line, paths, count);
+    dp_path_share(&transport->line, transport->paths, count);
     for (uint32_t i = 0; i < count; i++) {
-        set_pace(conns[i]);
+        set_pace(transport->measured[i]);
     }
 }
 
@@ -138,10 +133,32 @@ void dp_link_measure(dp_transport *transport, dp_link *link)
     for (uint32_t stripe = 1; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
         const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
         if (conn == NULL && stripe < wanted && now >= link->stripe_retry_ms &&
-            link->lanes[DP_LANE_BULK] != NULL && transport->n_conns < STRIPED_MAX) {
+            link->lanes[DP_LANE_BULK] != NULL && transport->n_conns < DP_TRANSPORT_STRIPED_MAX) {
             dp_link_dial_bulk(transport, link, (uint8_t)stripe);
         } else if (conn != NULL && stripe >= wanted && dp_bulk_is_quiet(conn)) {
             dp_link_drop_lane(link, DP_LANE_BULK + stripe);
         }
     }
+}
+
+bool dp_stripe_give_way(dp_transport *transport)
+{
+    dp_link *found = NULL;
+    uint32_t slot = 0;
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        for (uint32_t stripe = 1; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+            const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+            if (conn != NULL && dp_bulk_is_quiet(conn)) {
+                dp_link_drop_lane(link, DP_LANE_BULK + stripe);
+                return true;
+            }
+            found = conn != NULL ? link : found;
+            slot = conn != NULL ? DP_LANE_BULK + stripe : slot;
+        }
+    }
+    if (found != NULL) {
+        dp_link_drop_lane(found, slot);
+    }
+    return found != NULL;
 }

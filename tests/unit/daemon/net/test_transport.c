@@ -555,6 +555,34 @@ static void every_link_is_replayed_however_many_there_are(void **state)
     scene_close(&scene);
 }
 
+/* One token makes any number of identities, and none is known to be a guest's before the store is
+ * read. */
+static void guests_have_half_a_thousand_links_at_most(void **state)
+{
+    enum { LINKS = DP_TRANSPORT_GUESTS_MAX };
+    static dp_link links[LINKS];
+    static dp_conn control;
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    for (unsigned i = 0; i < LINKS; i++) {
+        links[i] = (dp_link){.peer = {{(uint8_t)i, (uint8_t)(i >> 8), 1}},
+                             .lanes = {[DP_LANE_CONTROL] = &control}};
+        dp_list_push_back(&scene.b.transport->links, &links[i].item);
+        scene.b.transport->stats.links++;
+    }
+    scene.b.reads_its_store = true;
+    guest_dial(&scene.a, &scene.b);
+    turn_until(&scene.loop, downs_one, &scene.a);
+    assert_int_equal(scene.b.ups, 0);
+    for (unsigned i = 0; i < LINKS; i++) {
+        dp_list_remove(&links[i].item);
+    }
+    scene.b.transport->stats.links -= LINKS;
+    party_link(&scene.a, &scene.b);
+    scene_close(&scene);
+}
+
 static void three_nodes_hear_what_one_tells_all(void **state)
 {
     struct scene scene;
@@ -681,6 +709,7 @@ int main(void)
         cmocka_unit_test(a_hook_may_close_the_transport),
         cmocka_unit_test(a_late_listener_hears_of_links_that_stand),
         cmocka_unit_test(every_link_is_replayed_however_many_there_are),
+        cmocka_unit_test(guests_have_half_a_thousand_links_at_most),
         cmocka_unit_test(three_nodes_hear_what_one_tells_all),
         cmocka_unit_test(idle_links_hold_no_buffers),
     };

@@ -342,8 +342,9 @@ static void a_lost_stripe_is_dialed_again_and_the_rest_carries_on(void **state)
     party_link(&scene.a, &scene.b);
     scene.a.transport->stripes_min = WANTED_STRIPES;
     turn_until(&scene.loop, has_stripes, &scene);
-    const dp_conn *last = DP_LIST_ITEM(scene.a.transport->conns.prev, dp_conn, item);
+    dp_conn *last = DP_LIST_ITEM(scene.a.transport->conns.prev, dp_conn, item);
     CHECK(last->stripe > 0);
+    last->proved_ms = 0; /* The other end did not refuse it. */
     assert_int_equal(uv_fileno((const uv_handle_t *)&last->tcp, &fd), 0);
     assert_int_equal(shutdown(fd, SHUT_RDWR), 0);
     turn_until(&scene.loop, lost_a_stripe, &scene);
@@ -352,6 +353,53 @@ static void a_lost_stripe_is_dialed_again_and_the_rest_carries_on(void **state)
     turn_until(&scene.loop, has_stripes, &scene);
     assert_int_equal(scene.a.downs + scene.b.downs, 0);
     scene_close(&scene);
+}
+
+static bool a_stripe_is_refused(void *context)
+{
+    struct scene *scene = context;
+    const dp_link *link = DP_LIST_ITEM(scene->a.transport->links.next, dp_link, item);
+    return link->stripe_retry_ms != 0;
+}
+
+/* The links of a large run, of whose voter every node wants one, need its connections. */
+static void above_half_of_the_connections_no_stripe_is_taken_nor_dialed_at_once(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    scene.b.transport->n_conns += DP_TRANSPORT_STRIPED_MAX;
+    scene.a.transport->stripes_min = WANTED_STRIPES;
+    turn_until(&scene.loop, a_stripe_is_refused, &scene);
+    assert_int_equal(stripes_of(&scene.b), 1);
+    const dp_link *link = DP_LIST_ITEM(scene.a.transport->links.next, dp_link, item);
+    CHECK(link->stripe_retry_ms > uv_now(&scene.loop) + 20000);
+    scene.b.transport->n_conns -= DP_TRANSPORT_STRIPED_MAX;
+    scene_close(&scene);
+}
+
+/* A voter with more nodes on bad lines than it has connections for links to the other voters. */
+static void a_full_transport_closes_a_stripe_for_a_peer_that_it_dials_or_that_comes(void **state)
+{
+    struct scene scene;
+    struct guest c;
+    (void)state;
+    for (int dials = 0; dials < 2; dials++) {
+        scene_open(&scene);
+        guest_open(&c, &scene.loop, 2, 1);
+        party_link(&scene.a, &scene.b);
+        scene.a.transport->stripes_min = WANTED_STRIPES;
+        turn_until(&scene.loop, has_stripes, &scene);
+        const uint32_t others = DP_TRANSPORT_CONNECTIONS_MAX - scene.b.transport->n_conns;
+        scene.b.transport->n_conns += others;
+        party_link(dials == 1 ? &scene.b : &c, dials == 1 ? &c : &scene.b);
+        CHECK(scene.b.transport->n_conns <= DP_TRANSPORT_CONNECTIONS_MAX);
+        assert_int_equal(stripes_of(&scene.b), WANTED_STRIPES - 2 + 1);
+        scene.b.transport->n_conns -= others;
+        guest_close(&c);
+        scene_close(&scene);
+    }
 }
 
 /* A receiver that does not read for a while: the waiting bytes stay within their bound, and the
@@ -456,6 +504,8 @@ int main(void)
         cmocka_unit_test(receive_memory_is_held_until_the_lane_idles),
         cmocka_unit_test(a_path_that_wants_it_has_several_connections_and_one_again),
         cmocka_unit_test(a_lost_stripe_is_dialed_again_and_the_rest_carries_on),
+        cmocka_unit_test(above_half_of_the_connections_no_stripe_is_taken_nor_dialed_at_once),
+        cmocka_unit_test(a_full_transport_closes_a_stripe_for_a_peer_that_it_dials_or_that_comes),
         cmocka_unit_test(a_full_queue_refuses_and_drains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
