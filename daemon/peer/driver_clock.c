@@ -8,7 +8,15 @@
 
 enum { TELL_AGAIN_MS = 60 * 1000 };
 
-static bool is_member(void *context, const dp_peer *peer)
+static bool is_admitted(void *context, const dp_peer *peer)
+{
+    const dp_driver *driver = context;
+    uint8_t ignored[32];
+    return dp_node_admitted(driver->node, peer, ignored);
+}
+
+/* While this node joins, dp_node_admitted says yes for a peer that it does not know. */
+static bool is_listed(void *context, const dp_peer *peer)
 {
     const dp_driver *driver = context;
     dp_member_view member;
@@ -18,6 +26,18 @@ static bool is_member(void *context, const dp_peer *peer)
         }
     }
     return false;
+}
+
+static dp_wall_roster roster_of(dp_driver *driver)
+{
+    dp_wall_roster roster = {.context = driver};
+    if (driver->node != NULL) {
+        dp_node_view view;
+        dp_node_look(driver->node, &view);
+        roster.members = view.members;
+        roster.has = view.mode == DP_MODE_JOINING ? is_listed : is_admitted;
+    }
+    return roster;
 }
 
 /* Is some clock so far off that the members of the roster must be counted? */
@@ -51,16 +71,11 @@ void dp_driver_clock_tick(dp_driver *driver)
 {
     const uint64_t wall_ms = dp_unix_ms();
     const int64_t before_ms = driver->clock.correction_ms;
-    dp_wall_roster roster = {.context = driver, .has = is_member};
     if (driver->wall.n == 0 || (before_ms == 0 && !some_differ(driver, wall_ms))) {
         driver->clock = (dp_wall_view){.met = driver->wall.n};
         return;
     }
-    if (driver->node != NULL) {
-        dp_node_view view;
-        dp_node_look(driver->node, &view);
-        roster.members = view.members;
-    }
+    const dp_wall_roster roster = roster_of(driver);
     dp_wall_look(&driver->wall, wall_ms, dp_boot_ms(), &roster, &driver->clock);
     tell_correction(driver, before_ms);
 }
@@ -113,7 +128,8 @@ bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, 
         return true;
     }
     if (peer != NULL) {
-        dp_wall_meet(&driver->wall, peer, peer_ms, dp_boot_ms());
+        const dp_wall_roster roster = roster_of(driver);
+        dp_wall_meet(&driver->wall, peer, peer_ms, dp_boot_ms(), &roster);
         dp_driver_clock_tick(driver);
     }
     if (ahead_ms > (int64_t)DP_CERT_SKEW_MS || ahead_ms < -(int64_t)DP_CERT_SKEW_MS) {

@@ -5,7 +5,26 @@
 
 #include "base/assert.h"
 
-void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t steady_ms)
+/* The place for peer in a full table; DP_WALL_MET_MAX: none. One token makes any number of peers:
+ * they take no member's place. */
+static uint32_t place_for(dp_wall *wall, const dp_peer *peer, const dp_wall_roster *roster)
+{
+    const uint32_t oldest = wall->next;
+    for (uint32_t i = 0; i < DP_WALL_MET_MAX && roster->members > 0; i++) {
+        const uint32_t at = (oldest + i) % DP_WALL_MET_MAX;
+        if (!roster->has(roster->context, &wall->met[at].peer)) {
+            return at;
+        }
+    }
+    if (roster->members > 0 && !roster->has(roster->context, peer)) {
+        return DP_WALL_MET_MAX;
+    }
+    wall->next = (oldest + 1) % DP_WALL_MET_MAX;
+    return oldest;
+}
+
+void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t steady_ms,
+                  const dp_wall_roster *roster)
 {
     uint32_t at = 0;
     while (at < wall->n && !dp_peer_equal(&wall->met[at].peer, peer)) {
@@ -15,10 +34,12 @@ void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t
         return; /* Not a possible present time. */
     }
     if (at == wall->n && wall->n == DP_WALL_MET_MAX) {
-        at = wall->next;
-        wall->next = (wall->next + 1) % DP_WALL_MET_MAX;
+        at = place_for(wall, peer, roster);
     } else if (at == wall->n) {
         wall->n++;
+    }
+    if (at == DP_WALL_MET_MAX) {
+        return;
     }
     wall->met[at] = (dp_wall_met){.peer = *peer, .base_ms = (int64_t)peer_ms - (int64_t)steady_ms};
 }

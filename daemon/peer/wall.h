@@ -15,7 +15,7 @@
 #include "gossip/core/id.h"
 
 enum {
-    DP_WALL_MET_MAX = 256, /* the one met longest ago is replaced */
+    DP_WALL_MET_MAX = 256, /* one that is not in the roster is replaced, else the oldest */
     DP_WALL_AGREE_MS = 30 * 1000,
     DP_WALL_LEAST_MS = 60 * 1000,  /* a smaller difference is harmless and is not corrected */
     DP_WALL_MOST_MS = 3600 * 1000, /* a larger one is not corrected for */
@@ -52,8 +52,10 @@ typedef struct dp_wall_view {
 } dp_wall_view;
 
 /* peer has proved its identity, and its clock showed peer_ms. steady_ms: a clock that never jumps,
- * also not during sleep. */
-void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t steady_ms);
+ * also not during sleep. If the table is full and holds members alone, another peer gets no place.
+ * Asks the roster once for each at most, and only then. */
+void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t steady_ms,
+                  const dp_wall_roster *roster);
 /* At most O(met * log met), and one call of the roster for each. */
 void dp_wall_look(const dp_wall *wall, uint64_t wall_ms, uint64_t steady_ms,
                   const dp_wall_roster *roster, dp_wall_view *view);

@@ -8,6 +8,8 @@ enum { MINUTE = 60 * 1000 };
 #define NOW_MS 1800000000000ULL
 #define STEADY_MS 5000000ULL
 
+static const dp_wall_roster unknown = {.members = 0};
+
 static dp_peer peer_of(uint32_t i)
 {
     dp_peer peer = {{0}};
@@ -37,7 +39,7 @@ static dp_wall met(uint32_t first, const int64_t *ahead_ms, uint32_t n)
     dp_wall wall = {.n = 0};
     for (uint32_t i = 0; i < n; i++) {
         const dp_peer peer = peer_of(first + i);
-        dp_wall_meet(&wall, &peer, (uint64_t)((int64_t)NOW_MS + ahead_ms[i]), STEADY_MS);
+        dp_wall_meet(&wall, &peer, (uint64_t)((int64_t)NOW_MS + ahead_ms[i]), STEADY_MS, &unknown);
     }
     return wall;
 }
@@ -73,7 +75,7 @@ static void a_minority_of_wrong_clocks_moves_nothing(void **state)
     const int64_t same_twice[] = {3 * MINUTE};
     wall = met(1, same_twice, 1);
     const dp_peer again = peer_of(1);
-    dp_wall_meet(&wall, &again, NOW_MS + 3 * MINUTE, STEADY_MS);
+    dp_wall_meet(&wall, &again, NOW_MS + 3 * MINUTE, STEADY_MS, &unknown);
     CHECK(look(&wall, 3).met == 1 && !look(&wall, 3).agreed);
 }
 
@@ -120,7 +122,7 @@ static void the_table_is_bounded_and_absurd_times_are_dropped(void **state)
     static dp_wall wall;
     for (uint32_t i = 1; i <= 2 * DP_WALL_MET_MAX; i++) {
         const dp_peer peer = peer_of(i);
-        dp_wall_meet(&wall, &peer, NOW_MS, STEADY_MS);
+        dp_wall_meet(&wall, &peer, NOW_MS, STEADY_MS, &unknown);
     }
     CHECK(wall.n == DP_WALL_MET_MAX);
     const dp_peer last = peer_of(2 * DP_WALL_MET_MAX);
@@ -130,7 +132,7 @@ static void the_table_is_bounded_and_absurd_times_are_dropped(void **state)
     }
     CHECK(found);
     dp_wall empty = {.n = 0};
-    dp_wall_meet(&empty, &last, UINT64_MAX, STEADY_MS);
+    dp_wall_meet(&empty, &last, UINT64_MAX, STEADY_MS, &unknown);
     CHECK(empty.n == 0);
 }
 
