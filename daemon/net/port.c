@@ -186,21 +186,22 @@ static void fill(dp_port_answers *answers, uint64_t now_ms, uint64_t rate, uint6
     answers->filled_ms = now_ms;
 }
 
-static dp_port_answers *answers_of(dp_port *port, const dp_port_from *from, uint64_t now_ms)
+/* Of networks or of regions. */
+static dp_port_answers *answers_of(dp_port_answers *list, uint32_t *count, is_like *like,
+                                   const dp_port_answers *whole)
 {
-    dp_port_answers *longest = &port->networks[0];
-    for (uint32_t i = 0; i < port->n_networks; i++) {
-        dp_port_answers *at = &port->networks[i];
-        if (same_network(&at->from, from)) {
+    dp_port_answers *longest = &list[0];
+    for (uint32_t i = 0; i < *count; i++) {
+        dp_port_answers *at = &list[i];
+        if (like(&at->from, &whole->from)) {
             return at;
         }
         longest = at->filled_ms < longest->filled_ms ? at : longest;
     }
-    if (port->n_networks < DP_PORT_NETWORKS_MAX) {
-        longest = &port->networks[port->n_networks++];
+    if (*count < DP_PORT_NETWORKS_MAX) {
+        longest = &list[(*count)++];
     }
-    *longest = (dp_port_answers){
-        .from = *from, .left = DP_PORT_ANSWERS_BURST * 1000ULL, .filled_ms = now_ms};
+    *longest = *whole;
     return longest;
 }
 
@@ -210,13 +211,19 @@ bool dp_port_may_answer(dp_port *port, const dp_addr *addr, uint64_t now_ms)
     if (remembers(port, &from)) {
         return true;
     }
-    dp_port_answers *own = answers_of(port, &from, now_ms);
+    dp_port_answers whole = {
+        .from = from, .left = DP_PORT_ANSWERS_BURST * 1000ULL, .filled_ms = now_ms};
+    dp_port_answers *own = answers_of(port->networks, &port->n_networks, same_network, &whole);
+    whole.left = DP_PORT_ANSWERS_REGION_BURST * 1000ULL;
+    dp_port_answers *region = answers_of(port->regions, &port->n_regions, same_region, &whole);
     fill(own, now_ms, DP_PORT_ANSWERS, DP_PORT_ANSWERS_BURST);
+    fill(region, now_ms, DP_PORT_ANSWERS_REGION, DP_PORT_ANSWERS_REGION_BURST);
     fill(&port->all, now_ms, DP_PORT_ANSWERS_ALL, DP_PORT_ANSWERS_ALL_BURST);
-    if (own->left < 1000 || port->all.left < 1000) {
+    if (own->left < 1000 || region->left < 1000 || port->all.left < 1000) {
         return false;
     }
     own->left -= 1000;
+    region->left -= 1000;
     port->all.left -= 1000;
     return true;
 }

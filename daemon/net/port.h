@@ -32,13 +32,16 @@ enum {
     DP_PORT_HOLDERS_MAX = 128,
     DP_PORT_ROWS_MAX = 256, /* of the largest of these */
     /* Answered first messages, each of which costs half a millisecond of Diffie-Hellman and
-     * signatures: per second, and in a burst. For one network, and for all; from addresses of
-     * members, any number. */
+     * signatures: per second, and in a burst. For one network, one region, and all; from addresses
+     * of members, any number. */
     DP_PORT_ANSWERS = 16,
     DP_PORT_ANSWERS_BURST = 128,
+    DP_PORT_ANSWERS_REGION = 32,
+    DP_PORT_ANSWERS_REGION_BURST = 256,
     DP_PORT_ANSWERS_ALL = 64,
     DP_PORT_ANSWERS_ALL_BURST = 512,
-    DP_PORT_NETWORKS_MAX = 64, /* counted networks; the one that asked longest ago is replaced */
+    /* counted networks, and regions; the one that asked longest ago is replaced */
+    DP_PORT_NETWORKS_MAX = 64,
     DP_PORT_REMEMBERED_MAX =
         256 /* addresses of members, IPv6 by its network; the oldest is replaced */
 };
@@ -86,6 +89,8 @@ typedef struct dp_port {
     uint64_t turn;
     uint32_t n_networks;
     dp_port_answers networks[DP_PORT_NETWORKS_MAX];
+    uint32_t n_regions;
+    dp_port_answers regions[DP_PORT_NETWORKS_MAX];
     dp_port_answers all;
     uint32_t n_remembered;
     uint32_t next_remembered;
@@ -103,7 +108,7 @@ DP_MUST dp_place *dp_port_prove(dp_port *port, dp_place *place);
 bool dp_port_may_answer(dp_port *port, const dp_addr *addr, uint64_t now_ms);
 /* It is closed, or no longer needs a place. Harmless without a place. */
 void dp_port_leave(dp_place *place);
-/* A member has proved itself from this address. */
+/* A member has proved itself from this address, now or before this start. */
 void dp_port_remember(dp_port *port, const dp_addr *addr);
 /* The stranger that must be closed first to free a descriptor; it keeps its place until then. NULL:
  * there is none. */

@@ -167,6 +167,9 @@ void dp_transport_say(dp_transport *transport, dp_view hello);
 void dp_transport_keys(dp_transport *transport, const dp_channel_psk *psk,
                        const dp_channel_psk *older);
 
+/* A member had this address before this start: it has a reserve at the port. Nothing for a name. */
+void dp_transport_remember(dp_transport *transport, const dp_addr *addr);
+
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats);
 
 /* Bytes of all links with this peer since the start, from the end of their handshakes on. False:

@@ -72,6 +72,13 @@ void dp_port_heard(dp_conn *conn)
     }
 }
 
+void dp_transport_remember(dp_transport *transport, const dp_addr *addr)
+{
+    if (addr->family == DP_ADDRESS_IP4 || addr->family == DP_ADDRESS_IP6) {
+        dp_port_remember(&transport->port, addr);
+    }
+}
+
 void dp_port_proved(dp_conn *conn)
 {
     dp_port_leave(&conn->place);

@@ -199,6 +199,26 @@ static dp_status restore_checkpoints(restore_job *self, dp_store *store)
     return DP_OK;
 }
 
+static void keep_home(restore_job *self, const dp_peer *peer, const dp_addr *addr)
+{
+    if (self->n_homes < DP_PORT_REMEMBERED_MAX) {
+        self->homes[self->n_homes].peer = *peer;
+        self->homes[self->n_homes++].addr = *addr;
+    }
+}
+
+/* After a restart all members dial at once, maybe beside an attacker who uses up the answers. */
+static void remember_homes(const restore_job *self)
+{
+    const dp_driver *driver = self->driver;
+    uint8_t ignored[32];
+    for (uint32_t i = 0; i < self->n_homes; i++) {
+        if (dp_node_admitted(driver->node, &self->homes[i].peer, ignored)) {
+            dp_transport_remember(driver->transport, &self->homes[i].addr);
+        }
+    }
+}
+
 static dp_status restore_peers(restore_job *self, dp_store *store)
 {
     enum { PEERS_MAX = 64 };
@@ -219,6 +239,7 @@ static dp_status restore_peers(restore_job *self, dp_store *store)
             dp_address address;
             if (dp_address_parse(text, &address, NULL) == DP_OK) {
                 addrs[n_addrs++] = dp_addr_of(&address);
+                keep_home(self, &peer, &addrs[n_addrs - 1]);
             }
         }
         status = dp_node_restore_peer(self->node, &peer, addrs, n_addrs);
@@ -341,6 +362,7 @@ static void done_restore(dp_store_thread_job *job)
         driver->has_checkpoint = self->has_checkpoint;
         driver->checkpoint_round = self->checkpoint_round;
         driver->node = self->node;
+        remember_homes(self);
         dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
         const dp_pause pause = dp_suspension_owner(driver->daemon->suspension);
         if (pause.holds && !pause.waits) {

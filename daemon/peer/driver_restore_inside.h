@@ -2,6 +2,7 @@
 #ifndef DP_DAEMON_PEER_DRIVER_RESTORE_INSIDE_H
 #define DP_DAEMON_PEER_DRIVER_RESTORE_INSIDE_H
 
+#include "daemon/net/port.h"
 #include "daemon/peer/driver_inside.h"
 
 enum { DP_RESTORE_HISTORY = 256 /* rounds that are reported again */ };
@@ -23,6 +24,11 @@ typedef struct restore_job {
     uint64_t counted; /* rounds that list this node */
     uint32_t n_rounds;
     dp_event_log_round rounds[DP_RESTORE_HISTORY]; /* ring of the newest */
+    uint32_t n_homes;
+    struct { /* addresses of peers that were members when they were stored */
+        dp_peer peer;
+        dp_addr addr;
+    } homes[DP_PORT_REMEMBERED_MAX];
     dp_record record;
     /* Blobs that may still be needed: those that records list, or the results of their parts; the
      * same of the vote; the parts of the node's own publication. */

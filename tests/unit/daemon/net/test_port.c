@@ -272,10 +272,26 @@ static void all_networks_together_have_their_share(void **state)
     (void)state;
     open_port();
     for (unsigned i = 0; i < 200; i++) {
-        answers += answered(v4(10, 1, i, 1), 5, 1000);
+        answers += answered(v4(10, i, 1, 1), 5, 1000);
     }
     assert_int_equal(answers, DP_PORT_ANSWERS_ALL_BURST);
-    assert_int_equal(answered(v4(10, 2, 0, 1), 100, 2000), DP_PORT_ANSWERS_ALL);
+    assert_int_equal(answered(v4(11, 2, 0, 1), 100, 2000), DP_PORT_ANSWERS_ALL);
+    const dp_addr home = v4(12, 0, 0, 1); /* Known from before the start. */
+    dp_port_remember(&port, &home);
+    assert_int_equal(answered(home, 20, 2000), 20);
+}
+
+/* One customer of a provider can have all networks of a region. */
+static void many_networks_of_one_region_leave_answers_for_others(void **state)
+{
+    unsigned answers = 0;
+    (void)state;
+    open_port();
+    for (unsigned i = 0; i < 200; i++) {
+        answers += answered(v6(i, 1), 100, 1000);
+    }
+    assert_int_equal(answers, DP_PORT_ANSWERS_REGION_BURST);
+    assert_int_equal(answered(v4(10, 2, 0, 1), 100, 1000), 100);
 }
 
 int main(void)
@@ -292,6 +308,7 @@ int main(void)
         cmocka_unit_test(books_are_right_after_anything),
         cmocka_unit_test(a_network_has_so_many_handshakes_in_a_second),
         cmocka_unit_test(all_networks_together_have_their_share),
+        cmocka_unit_test(many_networks_of_one_region_leave_answers_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

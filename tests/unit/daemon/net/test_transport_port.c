@@ -266,6 +266,23 @@ static void while_members_are_not_known_no_address_gets_a_reserve(void **state)
     scene_close(&scene);
 }
 
+static void an_address_of_a_member_from_before_the_start_has_the_reserve_at_once(void **state)
+{
+    const dp_addr addr = {.family = DP_ADDRESS_IP4, .ip = {127, 0, 0, 1}, .port = 7};
+    const dp_addr name = {.family = DP_ADDRESS_DNS, .name = "a.example", .port = 7};
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    dp_transport_remember(scene.b.transport, &name);
+    dp_transport_remember(scene.b.transport, &addr);
+    assert_int_equal(scene.b.transport->port.n_remembered, 1);
+    const int fd = stranger(&scene.b);
+    turn_until(&scene.loop, has_one_connection, &scene.b);
+    assert_int_equal(scene.b.transport->port.homes.n, 1);
+    close(fd);
+    scene_close(&scene);
+}
+
 static bool is_up(void *context)
 {
     return ((const struct guest *)context)->ups > 0;
@@ -330,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_connection_without_a_byte_is_cut_before_one_that_began),
         cmocka_unit_test(an_address_of_a_member_has_places_in_reserve),
         cmocka_unit_test(while_members_are_not_known_no_address_gets_a_reserve),
+        cmocka_unit_test(an_address_of_a_member_from_before_the_start_has_the_reserve_at_once),
         cmocka_unit_test(a_stranger_gives_its_descriptor_to_a_member_where_none_is_left),
         cmocka_unit_test(a_full_transport_turns_away_and_listens_on),
     };
