@@ -99,7 +99,7 @@ struct dp_driver {
     struct {            /* number of cuts of this node since it had a link (driver_rotate.c) */
         uint64_t handshakes;
         uint64_t cuts;
-        uint64_t since_ms; /* uv_now: the first of them came after it */
+        uint64_t since_ms; /* uv_now: the first of them came about then; 0: no tick yet */
         bool told;
     } cut;
     uint32_t n_jobs; /* of ours, at the store thread */

@@ -110,8 +110,8 @@ void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats)
         driver->cut.cuts = stats->dials_cut;
         driver->cut.told = false;
     }
-    if (stats->dials_cut == driver->cut.cuts) {
-        driver->cut.since_ms = now; /* The first cut is counted from here. */
+    if (stats->dials_cut == driver->cut.cuts || driver->cut.since_ms == 0) {
+        driver->cut.since_ms = now; /* The first cut is counted from here, or from the start. */
     }
     if (driver->cut.told || driver->node == NULL ||
         stats->dials_cut - driver->cut.cuts < CUTS_MIN || now < driver->cut.since_ms + CUTS_MS) {

@@ -199,6 +199,24 @@ static void a_node_that_everybody_cuts_for_minutes_says_so_once_until_a_handshak
     desk_close();
 }
 
+/* The first dial of a start can be cut before its first tick, on a machine that is up for long. */
+static void cuts_before_the_first_tick_are_not_taken_for_minutes_of_them(void **state)
+{
+    dp_driver *driver = open_member();
+    (void)state;
+    driver->node = (dp_node *)(void *)&net;
+    net.now_ms = 100 * MINUTE_MS;
+    tick(driver, 1, 0, 0);
+    net.now_ms += MINUTE_MS;
+    tick(driver, 90, 0, 0);
+    assert_false(driver->cut.told);
+    net.now_ms += MINUTE_MS;
+    tick(driver, 91, 0, 0);
+    assert_true(driver->cut.told);
+    driver->node = NULL;
+    desk_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +227,7 @@ int main(void)
         cmocka_unit_test(a_closing_node_uses_no_new_secret),
         cmocka_unit_test(the_secret_of_a_later_token_is_taken_by_a_node_without_links_alone),
         cmocka_unit_test(a_node_that_everybody_cuts_for_minutes_says_so_once_until_a_handshake),
+        cmocka_unit_test(cuts_before_the_first_tick_are_not_taken_for_minutes_of_them),
     };
     tempdir_in_memory();
     CHECK_OK(dp_crypto_start());
