@@ -226,7 +226,9 @@ static void print_help(const dp_cmd *cmd, const dp_verb *verb)
         print_option(&verb->options[i]);
     }
     for (unsigned i = 0; i < COMMON_COUNT; i++) {
-        print_option(&common[i]);
+        if (!verb->refuses_json || strcmp(common[i].name, "json") != 0) {
+            print_option(&common[i]);
+        }
     }
     if (cmd->tell_others != NULL) {
         cmd->tell_others(verb->name);

@@ -49,6 +49,7 @@ typedef struct dp_verb {
     unsigned n_args_max;
     /* ends with a NULL name; every verb has --json, --socket and --help */
     dp_option options[DP_OPTIONS_MAX];
+    bool refuses_json; /* its help does not offer --json */
 } dp_verb;
 
 struct dp_cmd {

@@ -78,4 +78,5 @@ const dp_verb dp_verb_top = {
     .options = {{"every", 0, "TIME", "time between two looks [1s]"},
                 {"once", 0, NULL, "print one picture as text; needs no terminal"},
                 {"size", 0, "CxR", "columns and rows of that picture [80x24]"}},
+    .refuses_json = true,
 };

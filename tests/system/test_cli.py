@@ -161,7 +161,8 @@ class WithoutDaemon(SystemTest):
             self.assertEqual(done.returncode, 0, verb)
             self.assertIn(f"dpnode {verb}", done.stdout.decode().splitlines()[0], verb)
             self.assertIn(f"\nusage: dpnode {verb}", done.stdout.decode(), verb)
-            self.assertIn("--json", done.stdout.decode(), verb)
+            self.assertEqual("--json" in done.stdout.decode(), verb != "top", verb)
+        self.assertEqual(json.loads(dpnode("top", "--json").stdout)["error"]["code"], "E0001")
 
     def test_the_first_word_of_several_verbs_has_a_help(self):
         for word, verbs in (("run", ("run create", "run validate", "run fork", "run merge")), ("token", ("token inspect", "token ls", "token revoke")),
