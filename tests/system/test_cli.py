@@ -91,11 +91,15 @@ class WithoutDaemon(SystemTest):
 
     def test_the_manual_has_every_setting_of_the_daemon(self):
         with open(os.path.join(ROOT, "docs", "man", "dpnoded.8"), encoding="utf-8") as file:
-            manual = re.findall(r'^\.BI (\S+) "', file.read(), re.MULTILINE)
+            sections = file.read().replace("\\-", "-").split("\n.SH OPTIONS\n")[1].split("\n.SH ")[0].split(".TP\n")[1:]
+        manual = {section.split()[1]: section.split("\n", 1)[1] for section in sections}
         told = subprocess.run([os.path.join(BINARIES, "dpnoded"), "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
-        settings = re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE)
+        settings = dict(re.findall(r"^  (--[a-z-]+)(.*)$", told, re.MULTILINE))
         self.assertGreater(len(settings), 10)
-        self.assertEqual([word.replace("\\-", "-") for word in manual], settings)
+        self.assertEqual(list(manual), list(settings))
+        for name, text in manual.items(): # The manual may say more behind it.
+            plain = " ".join(re.sub(r"^\.[BIR]+ ", "", text, flags=re.MULTILINE).split())
+            self.assertTrue(any(" ".join(settings[name].split()[at:]) in plain for at in (0, 1)), f"{name}: {plain}")
 
     def test_a_manifest_of_no_bytes_is_told(self):
         path = os.path.join(self.folder.path, "empty.yaml")
