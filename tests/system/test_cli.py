@@ -255,6 +255,21 @@ class WithoutDaemon(SystemTest):
         self.assertGreater(len(used), 7)
         self.assertEqual(used, {int(word) for word in re.findall(r"\b(\d+) (?!and\b)[a-z]", told)})
 
+    def test_each_variable_of_the_environment_is_told(self):
+        used, told = set(), ""
+        for path in sources("base", "cli", "daemon", "compute", "store"):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            used |= set(re.findall(r'(?:getenv|folder_of)\("([A-Z_]+)"\)', text))
+            used |= set(re.findall(r'"((?:VAST|RUNPOD|PUBLIC)_[A-Z_]+)=?"', text)) # advertise.c
+        for folder in ("docs", os.path.join("docs", "man")):
+            for name in os.listdir(os.path.join(ROOT, folder)):
+                if name.endswith((".md", ".1", ".8")):
+                    with open(os.path.join(ROOT, folder, name), encoding="utf-8") as file:
+                        told += file.read()
+        self.assertGreater(len(used), 14)
+        self.assertEqual([name for name in sorted(used) if name not in told and not name.startswith("DPNODE_")], [])
+
     def test_the_manual_of_the_page_has_its_options(self):
         web = os.path.join(BINARIES, "dpnode-web")
         if not os.access(web, os.X_OK):
