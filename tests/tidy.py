@@ -6,6 +6,7 @@ checked. Prints one line per finding, file:line: what, and ends with status 1 if
 `tests/tidy.py --self-test` runs the checks over small wrong examples.
 """
 
+import glob
 import os
 import re
 import subprocess
@@ -447,6 +448,55 @@ def check_documents(root):
                     yield f"docs/{name}", number, f"{match.group(1)} has no {word}: name the file that has it now"
 
 
+# Names of other programs, and examples for the reader.
+FOREIGN = {"preempt_send_user_signal", "fault_tolerance", "llama_model_rope_type", "begin_of_text", "dp_codec_int2", "cli_test_dial",
+           "round_falls_back_to_gossip_below_the_quorum", "tests/fuzz/corpus/blob/int2_32_65", "gossip/test_dial"}
+SPAN = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"(?:" + "|".join([*FLOORS, *OPEN_FOLDERS, "contrib", "debian", "docker", "docs", "python", "script"]) + r")/[\w./*-]*\w")
+LONG_NAME = re.compile(r"(?<![\w$])[a-z]\w*_\w*")
+LONG_NAME_MIN = 12
+
+
+def tree_words(root):
+    """All words of the sources, tests and settings, and of the names of their files."""
+    words = set()
+    for base, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith((".", "__")) and (base != root or name not in ("docs", "build", "shared"))]
+        for name in names if base != root else ("CMakeLists.txt",):
+            words.update(re.findall(r"\w+", name))
+            path = os.path.join(base, name)
+            if os.path.isfile(path):
+                with open(path, encoding="utf-8", errors="ignore") as file:
+                    words.update(re.findall(r"\w+", file.read()))
+    return words
+
+
+def is_there(root, path):
+    """A file, a folder, a pattern of files; or a test as ctest calls it, house/test_name."""
+    house, _, name = path.partition("/")
+    tests = os.path.join(root, "tests", "unit", house, "**", name + ".c")
+    return bool(glob.glob(os.path.join(root, path)) or name.startswith("test_") and glob.glob(tests, recursive=True))
+
+
+def check_references(root):
+    """Paths and long names in code font in docs/*.md are those of the tree; sources of the houses are check_documents'."""
+    folder = os.path.join(root, "docs")
+    pages = [name for name in sorted(os.listdir(folder)) if name.endswith(".md")] if os.path.isdir(folder) else []
+    words = tree_words(root) if pages else set()
+    for name in pages:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            text = file.read()
+        for span in SPAN.finditer(text):
+            number = text.count("\n", 0, span.start()) + 1
+            path = PATH.fullmatch(span.group(1).split()[0]) if span.group(1).strip() else None
+            if path and not CITED.fullmatch(f"`{path.group(0)}`") and path.group(0) not in FOREIGN and not is_there(root, path.group(0)):
+                yield f"docs/{name}", number, f"{path.group(0)} does not exist: name the file or the test that has it now"
+            for word in LONG_NAME.findall(span.group(1)):
+                known = word in words or word in FOREIGN or word.endswith("_") and any(other.startswith(word) for other in words)
+                if len(word) >= LONG_NAME_MIN and not known and not (path and word in path.group(0)):
+                    yield f"docs/{name}", number, f"{word} stands nowhere in the tree: write its present name, or put it into FOREIGN"
+
+
 def check_decisions(root):
     """Prose of docs/decisions has short lines, as the C sources have; a row of a table is one line."""
     folder = os.path.join(root, "docs", "decisions")
@@ -489,7 +539,7 @@ def check_tree(root, build):
     findings = [*check_rooms(root), *check_names(root)]
     for path in sources(root):
         findings += [(path, number, sentence) for number, sentence in check_file(root, path)]
-    findings += [*check_documents(root), *check_decisions(root), *check_control_keys(root)]
+    findings += [*check_documents(root), *check_references(root), *check_decisions(root), *check_control_keys(root)]
     archive = os.path.join(build, "libdp_gossip.a") if build else ""
     if os.path.exists(archive):
         for name, symbol in check_symbols(archive):
@@ -532,6 +582,8 @@ def self_test():
         ("daemon/a.c", '#include "gossip/a.h"\n#include <uv.h>\ndp_assert(x);\n', 0),
         ("tests/a.c", '#include "gossip/a.h"\n#include <sodium.h>\n', 0),
         ("docs/A.md", "`base/a.c`\n", 1),
+        ("docs/A.md", "`tests/unit/gossip/test_none.c`, `a_name_of_no_source`\n", 2),
+        ("docs/A.md", "`docs/A.md`, `fault_tolerance`, `a_short`, a_name_of_no_source\n", 0),
         ("docs/decisions/001-a.md", "a" * COLUMNS_MAX + "\n|" + "a" * COLUMNS_MAX + "\n", 0),
         ("docs/decisions/001-a.md", "a" * (COLUMNS_MAX + 1) + "\n", 1),
     ]
