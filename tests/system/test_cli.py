@@ -270,6 +270,16 @@ class WithoutDaemon(SystemTest):
         self.assertGreater(len(used), 14)
         self.assertEqual([name for name in sorted(used) if name not in told and not name.startswith("DPNODE_")], [])
 
+    def test_the_page_of_the_benches_names_those_without_json(self):
+        without = []
+        for path in sources("bench"):
+            with open(path, encoding="utf-8") as file:
+                if re.search(r"bench_\w+\.c$", path) and "--json" not in file.read():
+                    without.append(os.path.basename(path)[:-len(".c")])
+        with open(os.path.join(ROOT, "docs", "BENCHMARKS.md"), encoding="utf-8") as file:
+            told = re.search(r"Each takes `--json`,\s+but for ([^.]+)\.", file.read()).group(1)
+        self.assertEqual(re.findall(r"`(\w+)`", told), without)
+
     def test_the_manual_of_the_page_has_its_options(self):
         web = os.path.join(BINARIES, "dpnode-web")
         if not os.access(web, os.X_OK):
