@@ -330,6 +330,9 @@ class WithoutDaemon(SystemTest):
         with open(os.path.join(ROOT, "docs", "ERRORS.md"), encoding="utf-8") as file:
             told = re.findall(r"^\| (E0\d{3}) ", file.read(), re.MULTILINE)
         self.assertEqual(sorted(told), sorted(used))
+        with open(os.path.join(ROOT, "docs", "HOWTO.md"), encoding="utf-8") as file:
+            groups = re.findall(r"\b(E0\d)\s", file.read().split("\n## g. An error code\n")[1].split("\n## ")[0])
+        self.assertEqual(sorted(groups), sorted({code[:3] for code in used}))
 
     def test_each_exit_status_stands_in_the_row_of_its_code(self):
         """Every call with a code as a literal: its exit status is a number, a DP_EXIT_, or what daemon/control/control_run.c makes of a status."""
