@@ -256,6 +256,20 @@ class Packages(SystemTest):
         self.assertEqual(self.version("wheel", "python/pyproject.toml", r'^version = "(.*)"'), deb)
         return deb
 
+    def test_a_wheel_needs_the_pip_of_an_environment_alone(self):
+        """As with Debian's python3-venv: python3 has no module pip."""
+        os.chmod(self.file("tools/python3", """#!/bin/sh
+case "$*" in
+"-m venv --clear "*) mkdir -p "$4/bin"; printf '#!/bin/sh\\nmkdir "$5"; : >"$5/a.whl"\\n' >"$4/bin/pip"; chmod 755 "$4/bin/pip" ;;
+"script/wheel.py "*/pure/a.whl*) echo made ;;
+*) echo "No module named pip" >&2; exit 1 ;;
+esac
+"""), 0o755)
+        self.commit("2026-11-30T00:00:00+0000")
+        done = subprocess.run([os.path.join(self.tree, "script", "package"), "wheel"], env=self.environment, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "made\n"), done.stderr)
+
     def test_a_later_commit_makes_a_later_version_and_a_tag_the_version_of_the_tree(self):
         with open(os.path.join(ROOT, "debian", "changelog"), encoding="utf-8") as file:
             plain = re.match(r"dpnode \((.*)\)", file.read()).group(1)
