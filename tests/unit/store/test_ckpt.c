@@ -70,7 +70,7 @@ static void lose_meta(shelf *s)
 static uint64_t loaded(shelf *s, dp_ckpt *ckpt)
 {
     const dp_hash run = name_of(1);
-    const dp_status status = dp_ckpt_load(s->store, &run, ckpt, NULL, NULL);
+    const dp_status status = load_ckpt(s->store, &run, ckpt, NULL, NULL);
     CHECK(status == DP_OK || status == DP_NOTFOUND);
     return status == DP_OK ? ckpt->round : 0;
 }
