@@ -121,31 +121,6 @@ static bool one_link_is_left(void *context)
            guest_stats(&scene->b).connections == 2;
 }
 
-static void a_guest_that_does_not_read_is_cut_sooner_and_counted(void **state)
-{
-    enum { BYTES = 1000, MOST = 40000 };
-    struct scene scene;
-    (void)state;
-    scene_open(&scene);
-    party_link(&scene.a, &scene.b);
-    scene.a.knows_nobody = true;
-    uint8_t *bytes = noise_bytes(BYTES);
-    dp_status status = DP_OK;
-    for (unsigned i = 0; status == DP_OK && i < MOST; i++) { /* No socket is read meanwhile. */
-        status = dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_CONTROL,
-                                   dp_view_of(bytes, BYTES));
-    }
-    CHECK_STATUS(status, DP_NOTFOUND);
-    const dp_transport_stats stats = guest_stats(&scene.a);
-    CHECK(stats.held_guests > DP_TRANSPORT_GUEST_QUEUE / 2);
-    CHECK(stats.held_guests <= DP_TRANSPORT_GUEST_QUEUE);
-    CHECK(stats.held >= stats.held_guests);
-    turn_until(&scene.loop, is_frozen, &scene.a);
-    assert_int_equal(scene.a.last_cause, DP_LINK_TIMEOUT);
-    free(bytes);
-    scene_close(&scene);
-}
-
 static void a_simultaneous_dial_ends_in_one_link(void **state)
 {
     struct scene scene;
@@ -689,7 +664,6 @@ int main(void)
         cmocka_unit_test(messages_pass_both_ways_on_both_lanes),
         cmocka_unit_test(sending_names_its_limits),
         cmocka_unit_test(a_peer_that_does_not_read_its_control_lane_is_cut),
-        cmocka_unit_test(a_guest_that_does_not_read_is_cut_sooner_and_counted),
         cmocka_unit_test(a_simultaneous_dial_ends_in_one_link),
         cmocka_unit_test(a_goodbye_is_told_as_closed),
         cmocka_unit_test(a_goodbye_right_after_messages_still_arrives),

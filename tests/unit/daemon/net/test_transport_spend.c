@@ -182,6 +182,37 @@ static void short_questions_do_not_draw_long_answers_without_end(void **state)
     crowd_close();
 }
 
+static bool has_lost(void *context)
+{
+    const struct guest *guest = context;
+    return guest->downs > 0;
+}
+
+static void a_guest_that_does_not_read_is_cut_sooner_and_counted(void **state)
+{
+    enum { BYTES = 1000, MOST = 40000 };
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    scene.a.knows_nobody = true;
+    uint8_t *bytes = noise_bytes(BYTES);
+    dp_status status = DP_OK;
+    for (unsigned i = 0; status == DP_OK && i < MOST; i++) { /* No socket is read meanwhile. */
+        status = dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_CONTROL,
+                                   dp_view_of(bytes, BYTES));
+    }
+    CHECK_STATUS(status, DP_NOTFOUND);
+    const dp_transport_stats stats = guest_stats(&scene.a);
+    CHECK(stats.held_guests > DP_TRANSPORT_GUEST_QUEUE / 2);
+    CHECK(stats.held_guests <= DP_TRANSPORT_GUEST_QUEUE);
+    CHECK(stats.held >= stats.held_guests);
+    turn_until(&scene.loop, has_lost, &scene.a);
+    assert_int_equal(scene.a.last_cause, DP_LINK_TIMEOUT);
+    free(bytes);
+    scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +220,7 @@ int main(void)
         cmocka_unit_test(guests_share_one_part_and_none_of_them_is_forgotten),
         cmocka_unit_test(a_guest_cannot_flood_on_the_bulk_lane_either),
         cmocka_unit_test(a_new_guest_waits_while_the_part_of_all_is_used_up),
+        cmocka_unit_test(a_guest_that_does_not_read_is_cut_sooner_and_counted),
         cmocka_unit_test(short_questions_do_not_draw_long_answers_without_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
