@@ -207,7 +207,8 @@ static inline dp_status do_ckpt(dp_store *store)
     uint32_t count = 0;
     DP_TRY(dp_ckpt_prune(store, &run, 999999999));
     DP_TRY(dp_ckpt_list(store, &run, list, DP_CKPTS_MAX, &count));
-    dp_ckpt ckpt = {.round = (count == 0 ? 0 : list[0].round) + 1, .created_ms = 1000};
+    dp_ckpt ckpt = {
+        .round = (count == 0 ? 0 : list[0].round) + 1, .state_root = run, .created_ms = 1000};
     return dp_ckpt_save(store, &run, &ckpt, big());
 }
 

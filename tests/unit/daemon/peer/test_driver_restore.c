@@ -170,7 +170,7 @@ static void open_stored(void)
 static void save(uint64_t round, size_t size)
 {
     uint8_t *bytes = noise(round, size);
-    dp_ckpt ckpt = {.round = round, .slot = round};
+    dp_ckpt ckpt = {.round = round, .slot = round, .state_root = name_of(round)};
     const dp_hash run = desk.driver->facts.run;
     CHECK_OK(dp_ckpt_save(desk.shelf.store, &run, &ckpt, dp_view_of(bytes, size)));
     free(bytes);
