@@ -238,6 +238,7 @@ extern "C" {
 __device__ float __nv_logf(float);
 __device__ float __nv_tanhf(float);
 __device__ float __nv_expf(float);
+__device__ float __nv_erfcf(float);
 }
 DP_DEVICE float logf(float a)
 {
@@ -246,6 +247,10 @@ DP_DEVICE float logf(float a)
 DP_DEVICE float tanhf(float a)
 {
     return __nv_tanhf(a);
+}
+DP_DEVICE float erfcf(float a)
+{
+    return __nv_erfcf(a);
 }
 DP_DEVICE float expf(float a)
 {
