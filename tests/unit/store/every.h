@@ -273,6 +273,25 @@ static inline dp_status do_values(dp_store *store)
     return dp_store_delete(store, "key");
 }
 
+static inline dp_status do_drop(dp_store *store)
+{
+    const dp_hash run = dp_object_hash(dp_view_text("a run that ends"), NULL);
+    const dp_store_row row = {.name = "pending/1", .bytes = dp_view_text("bytes")};
+    DP_TRY(dp_store_row_put(store, &run, &row));
+    return dp_store_drop_run(store, &run);
+}
+
+/* Pages become free, and the file of the chunks gives them back. */
+static inline dp_status do_shrink(dp_store *store)
+{
+    bool more = true;
+    DP_TRY(do_collect(store));
+    while (more) {
+        DP_TRY(dp_store_shrink(store, &more));
+    }
+    return DP_OK;
+}
+
 static inline dp_status do_nothing(dp_store *store)
 {
     (void)store;
@@ -283,7 +302,8 @@ static dp_status (*const every[])(dp_store *store) = {
     do_vote_key,   do_vote,        do_chain_append, do_chain_append, do_fork,   do_chain_read,
     do_chain_each, do_chain_again, do_put,          do_fill,         do_read,   do_pins,
     do_collect,    do_rows,        do_rows_each,    do_ckpt,         do_ckpt,   do_ckpt_load,
-    do_lease,      do_ckpt_keep,   do_events,       do_peers,        do_values, do_nothing};
+    do_lease,      do_ckpt_keep,   do_events,       do_peers,        do_values, do_drop,
+    do_shrink,     do_nothing};
 enum { N_EVERY = sizeof every / sizeof every[0] };
 
 #endif
