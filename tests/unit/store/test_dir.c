@@ -166,6 +166,10 @@ static void a_secret_is_deleted_and_renamed_but_replaces_no_other(void **state)
     CHECK_OK(dp_dir_delete_secret(dir.path, "root.key"));
     CHECK_STATUS(dp_dir_read_secret(dir.path, "root.key", &out, NULL), DP_NOTFOUND);
     CHECK_STATUS(dp_dir_delete_secret("/nowhere", "root.key"), DP_NOTFOUND);
+    char longest[DP_DIR_PATH_MAX + 1];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    CHECK_STATUS(dp_dir_rename_secret(dir.path, "root.key.1", longest), DP_TOOBIG);
     dp_buf_close(&out);
     tempdir_close(&dir);
 }

@@ -7,6 +7,7 @@
 
 #include "store/chain.h"
 #include "store/ckpt.h"
+#include "store/journal.h"
 #include "store/pieces.h"
 #include "store/vote.h"
 
@@ -352,6 +353,28 @@ static void damage_that_shows_itself_late_is_told_when_the_file_cannot_be_set_as
     shelf_close(&s);
 }
 
+static void a_full_journal_that_cannot_be_trimmed_stays_as_it_is(void **state)
+{
+    (void)state;
+    static dp_journal_event events[DP_JOURNAL_EVENTS_MAX / 2];
+    dp_journal_event first;
+    uint32_t count = 0;
+    shelf s;
+    shelf_open(&s);
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        snprintf(events[i].name, sizeof events[i].name, "round.commit");
+    }
+    CHECK_OK(dp_journal_append(s.store, events, sizeof events / sizeof events[0]));
+    CHECK_OK(dp_journal_append(s.store, events, sizeof events / sizeof events[0]));
+    CHECK_STRUCK("meta.db", "DELETE FROM event", 1, dp_journal_append(s.store, events, 2));
+    CHECK_OK(dp_journal_read(s.store, 0, &first, 1, &count));
+    CHECK(count == 1 && first.id == 1);
+    CHECK_OK(dp_journal_append(s.store, events, 2));
+    CHECK_OK(dp_journal_read(s.store, 0, &first, 1, &count));
+    CHECK(count == 1 && first.id == 3);
+    shelf_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +391,7 @@ int main(void)
         cmocka_unit_test(a_chain_that_cannot_be_cut_is_told),
         cmocka_unit_test(a_vote_key_that_could_not_be_wiped_is_still_there),
         cmocka_unit_test(a_ballast_that_somebody_removed_changes_nothing_about_a_full_disk),
+        cmocka_unit_test(a_full_journal_that_cannot_be_trimmed_stays_as_it_is),
         cmocka_unit_test(damage_that_shows_itself_late_is_told_when_the_file_cannot_be_set_aside),
     };
     tempdir_in_memory(); /* Many small writes, each with its syncs. */
