@@ -161,6 +161,7 @@ static void manifest_seeds(void)
     size_t size = 0;
 
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     manifest.codec_keep = 64; /* As runs had it that gave their span by key. */
     dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
     seed("manifest/span", dp_view_of(room, size));
@@ -168,9 +169,15 @@ static void manifest_seeds(void)
     dp_assert(dp_manifest_decode(&manifest, dp_view_of(room, size)) == DP_VERSION);
     seed("manifest/gone_close", dp_view_of(room, size));
 
+    /* A new run, whose nodes choose their precision. */
+    dp_manifest_default(&manifest);
+    dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
+    seed("manifest/auto", dp_view_of(room, size));
+
     /* A run of any model, founded. */
     const dp_model_config shape = {.arch = DP_ARCH_EXTERNAL};
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     dp_manifest_set_model(&manifest, &shape);
     manifest.val_per_mille = 0;
     manifest.trust = DP_TRUST_MEMBERS;
@@ -186,6 +193,7 @@ static void manifest_seeds(void)
 
     /* A run of adapters, founded. */
     dp_manifest_default(&manifest);
+    manifest.precision = DP_PRECISION_FP32;
     manifest.adapt_rank = 8;
     manifest.adapt_alpha_milli = 16000;
     manifest.adapt_targets = DP_ADAPT_Q | DP_ADAPT_K | DP_ADAPT_V;
