@@ -171,7 +171,9 @@ static dp_status mend_vote(restore_job *self, dp_store *store)
 static dp_status verify_newest(restore_job *self, dp_store *store)
 {
     const dp_status status = dp_ckpt_read(store, &self->reading);
-    self->more = status == DP_AGAIN;
+    /* The node does not start from a recovered one. */
+    self->more =
+        status == DP_AGAIN || (status == DP_OK && dp_ckpt_is_recovered(&self->reading.ckpt));
     return status == DP_AGAIN || status == DP_NOTFOUND ? DP_OK : status;
 }
 

@@ -324,7 +324,7 @@ class Image(SystemTest):
     def test_the_image_can_configure_the_build_with_the_programs_of_its_packages(self):
         with open(os.path.join(ROOT, "docker", "Dockerfile"), encoding="utf-8") as file:
             packages = re.search(r"apt-get install -y --no-install-recommends ([^&]*)", file.read()).group(1).replace("\\", "").split()
-        # What gcc and pkg-config depend on, besides.
+        # gcc and pkg-config depend on binutils and pkgconf.
         listed = subprocess.run(["dpkg-query", "-L", "binutils", "pkgconf", *packages], capture_output=True, text=True, timeout=60, check=False)
         if listed.returncode != 0:
             self.skipTest(listed.stderr)

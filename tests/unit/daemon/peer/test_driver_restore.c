@@ -167,10 +167,14 @@ static void open_stored(void)
     desk_open();
 }
 
+enum { RECOVERED = 20 }; /* no record of this round's state is known */
+
 static void save(uint64_t round, size_t size)
 {
     uint8_t *bytes = noise(round, size);
-    dp_ckpt ckpt = {.round = round, .slot = round, .state_root = name_of(round)};
+    dp_ckpt ckpt = {.round = round,
+                    .slot = round,
+                    .state_root = round != RECOVERED ? name_of(round) : (dp_hash){{0}}};
     const dp_hash run = desk.driver->facts.run;
     CHECK_OK(dp_ckpt_save(desk.shelf.store, &run, &ckpt, dp_view_of(bytes, size)));
     free(bytes);
@@ -236,6 +240,22 @@ static void a_damaged_checkpoint_leaves_those_before_it(void **state)
     desk_close();
 }
 
+/* Its own run went on after meta.db was lost; the newest of that is damaged. */
+static void a_recovered_state_hides_no_damaged_checkpoint_below_it(void **state)
+{
+    (void)state;
+    open_stored();
+    save(7, SIZE + 7);
+    save(8, SIZE + 8);
+    save(RECOVERED, SIZE + 20);
+    damage("5008");
+    dp_driver_restore(desk.driver);
+    turn_until(&desk.loop, is_restored, NULL);
+    assert_true(net.n_failed == 0 && net.n_ckpts == 1 && net.rounds[0] == 7);
+    assert_int_equal(desk.driver->checkpoint_round, 7);
+    desk_close();
+}
+
 static void without_a_whole_checkpoint_the_node_starts_with_none(void **state)
 {
     (void)state;
@@ -285,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signs_of_life_are_given_while_the_newest_checkpoint_is_verified),
         cmocka_unit_test(a_damaged_checkpoint_leaves_those_before_it),
+        cmocka_unit_test(a_recovered_state_hides_no_damaged_checkpoint_below_it),
         cmocka_unit_test(without_a_whole_checkpoint_the_node_starts_with_none),
         cmocka_unit_test(signs_of_life_are_given_while_the_chain_is_read),
         cmocka_unit_test(a_chain_with_a_hole_is_cut_before_it),
