@@ -51,7 +51,8 @@ class BenchWeb(SystemTest):
         self.assertTrue(all(kilobytes > 0 for kilobytes in told) and told[1] < told[0] and told[3] < told[2], page)
         self.assertRegex(shares, r"dpnode-web [0-9.]+ % of a core, .*; the daemon [0-9.]+ %")
         ratio, least, most = (float(number) for number in re.search(r"with them ([0-9.]+) of that \[([0-9.]+) to ([0-9.]+)\]", rounds).groups())
-        self.assertTrue(0 < least <= ratio <= most, rounds)
+        # Two noisy pairs have an interval that is told as beginning at 0.000.
+        self.assertTrue(0 <= least <= ratio <= most and ratio > 0, rounds)
 
     def test_one_pair_has_no_interval(self):
         done = self.bench("--pairs", "1")
